@@ -1,0 +1,35 @@
+"""NumPy core of GRPO: group-relative advantages, clipped objective, KL penalty, gradient."""
+
+from .arrays import ARRAYS
+from .errors import ScenarioError
+from .evaluation import Evaluation, evaluate
+from .objective import group_advantages, grpo_objective
+from .scenario import (
+    Scenario,
+    Texts,
+    build_scenario,
+    effective_logp_new,
+    resize,
+    same_scenario,
+)
+from .stages import DEFAULT_CONVENTIONS, STAGES, Conventions
+from .variants import Choice
+
+__all__ = [
+    "ARRAYS",
+    "DEFAULT_CONVENTIONS",
+    "STAGES",
+    "Choice",
+    "Conventions",
+    "Evaluation",
+    "Scenario",
+    "ScenarioError",
+    "Texts",
+    "build_scenario",
+    "effective_logp_new",
+    "evaluate",
+    "group_advantages",
+    "grpo_objective",
+    "resize",
+    "same_scenario",
+]

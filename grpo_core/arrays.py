@@ -1,0 +1,246 @@
+"""ARRAYS: every array that a scenario may hold, one row each.
+
+Editors, paste, the link codec, files and error messages read this table.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import ScenarioError, place
+from .variants import table
+
+# Log-softmax in float32 can end up above 0 by rounding alone; more than this is an error.
+LOGP_ROUNDING = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What a valid cell may hold, in words and as a test over an array."""
+
+    words: str
+    holds: Callable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArraySpec:
+    """One array: its axes (of P, G, L; '' is a single number), cell type, filler and rule.
+
+    ``default`` fills the cells that a resize adds. ``required`` arrays are always there;
+    the others may be absent from a scenario.
+    """
+
+    key: str
+    axes: str
+    kind: str  # 'float' or 'bool'
+    default: float | bool
+    label: str
+    symbol: str
+    rule: Rule
+    help: str
+    required: bool = True
+
+
+_REWARD = Rule(
+    words="a finite number, or blank for a missing score",
+    holds=lambda values: np.isfinite(values) | np.isnan(values),
+)
+_LOGP = Rule(
+    words="a log-probability: a number of at most 0, or -inf",
+    holds=lambda values: np.less_equal(values, LOGP_ROUNDING),  # False for NaN
+)
+_FINITE = Rule(words="a finite number", holds=np.isfinite)
+_FLAG = Rule(words="true or false", holds=lambda values: np.ones(np.shape(values), bool))
+
+ARRAYS = table(
+    ArraySpec(
+        key="rewards",
+        axes="PG",
+        kind="float",
+        default=0.0,
+        label="Rewards",
+        symbol="r",
+        rule=_REWARD,
+        help="One score per completion. Blank means that it was not scored.",
+    ),
+    ArraySpec(
+        key="logp_new",
+        axes="PGL",
+        kind="float",
+        default=-1.0,
+        label="Log-probabilities, new policy",
+        symbol="log π new",
+        rule=_LOGP,
+        help="Of each sampled token under the policy being trained.",
+    ),
+    ArraySpec(
+        key="logp_old",
+        axes="PGL",
+        kind="float",
+        default=-1.0,
+        label="Log-probabilities, old policy",
+        symbol="log π old",
+        rule=_LOGP,
+        help="Of each sampled token under the policy that sampled it.",
+    ),
+    ArraySpec(
+        key="logp_ref",
+        axes="PGL",
+        kind="float",
+        default=-1.0,
+        label="Log-probabilities, reference policy",
+        symbol="log π ref",
+        rule=_LOGP,
+        help="Of each sampled token under the frozen reference policy.",
+    ),
+    ArraySpec(
+        key="mask",
+        axes="PGL",
+        kind="bool",
+        default=True,
+        label="Mask",
+        symbol="m",
+        rule=_FLAG,
+        help="Which token positions count. Padding, tool output and the like do not.",
+    ),
+    ArraySpec(
+        key="present",
+        axes="PG",
+        kind="bool",
+        default=True,
+        label="Present",
+        symbol="present",
+        rule=_FLAG,
+        help="Off for completions that are not there, where groups are of unequal size.",
+    ),
+    ArraySpec(
+        key="advantages",
+        axes="PG",
+        kind="float",
+        default=0.0,
+        label="Advantages, given",
+        symbol="A",
+        rule=_FINITE,
+        help="Advantages computed elsewhere, e.g. logged by a trainer.",
+        required=False,
+    ),
+    ArraySpec(
+        key="logged_loss",
+        axes="",
+        kind="float",
+        default=0.0,
+        label="Loss, logged",
+        symbol="loss",
+        rule=_FINITE,
+        help="The loss that a trainer reported for this batch, to compare with.",
+        required=False,
+    ),
+)
+
+_DTYPES: Mapping[str, np.dtype] = {"float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}
+
+
+def as_array(name, value, spec):
+    """Turn nested lists into an array of a row's type and number of axes.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in messages.
+    value : array-like
+        float32 arrays stay float32; None in a list is NaN.
+    spec : ArraySpec
+
+    Returns
+    -------
+    ndarray
+        A copy; the caller's array is never shared.
+
+    Raises
+    ------
+    ScenarioError
+        Ragged rows, text, complex numbers, or another number of axes.
+    """
+    _refuse_ragged(name, value, spec)
+    try:
+        array = np.array(value)
+        if array.dtype != np.float32 or spec.kind != "float":
+            array = _convert(array, spec)
+    except (TypeError, ValueError, OverflowError):
+        raise ScenarioError(
+            f"{name} holds something that is not a number; wanted {spec.rule.words}",
+            field=spec.key,
+        ) from None
+    if array.ndim != len(spec.axes):
+        axes = ", ".join(spec.axes)
+        raise ScenarioError(
+            f"{name} has {array.ndim} axes, shape {array.shape}; expected {len(spec.axes)}"
+            f" axes ({axes})",
+            field=spec.key,
+        )
+    return array
+
+
+def _convert(array, spec):
+    if array.dtype.kind not in "biufO":
+        raise TypeError(array.dtype)
+    if spec.kind == "float":
+        return array.astype(np.float64)
+    values = array.astype(np.float64)
+    if not np.all((values == 0) | (values == 1)):
+        raise ScenarioError(
+            f"{spec.key} holds values other than 0 and 1; wanted true or false",
+            field=spec.key,
+        )
+    return values.astype(bool)
+
+
+def _refuse_ragged(name, value, spec, where=()):
+    """Name the first row whose length differs from its sisters'; NumPy only says that one does."""
+    if isinstance(value, np.ndarray) or not _is_row(value):
+        return
+    rows = [isinstance(row, np.ndarray) or _is_row(row) for row in value]
+    if not any(rows):
+        return
+    lengths = [len(row) if is_row else None for row, is_row in zip(value, rows, strict=True)]
+    for index, length in enumerate(lengths):
+        if length != lengths[0]:
+            spot = place((*where, index)) or f"row {index}"
+            found = "a single value" if length is None else f"{length} values"
+            wanted = "a single value" if lengths[0] is None else f"{lengths[0]}"
+            raise ScenarioError(
+                f"{name}: {spot} has {found}; expected {wanted} like the first row",
+                field=spec.key,
+                where=(*where, index),
+            )
+    for index, row in enumerate(value):
+        _refuse_ragged(name, row, spec, (*where, index))
+
+
+def _is_row(value):
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def check_shape(name, array, shape, like, spec):
+    """Refuse an array whose shape is not the one its batch has."""
+    if array.shape != shape:
+        raise ScenarioError(
+            f"{name} has shape {array.shape}; expected {shape} like {like}", field=spec.key
+        )
+
+
+def check_cells(name, array, spec, counts):
+    """Refuse the first cell that counts and breaks its row's rule, naming its place."""
+    bad = counts & ~spec.rule.holds(array)
+    if np.any(bad):
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        spot = f" at {place(where)}" if where else ""
+        raise ScenarioError(
+            f"{name}{spot} is {array[where].item()!r}; wanted {spec.rule.words}",
+            field=spec.key,
+            where=where,
+        )
+
+
+__all__ = ["ARRAYS", "LOGP_ROUNDING", "ArraySpec", "Rule", "as_array", "check_cells", "check_shape"]

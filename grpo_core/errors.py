@@ -1,0 +1,28 @@
+"""The one error of the core: what is wrong, in which array, at which cell."""
+
+
+class ScenarioError(ValueError):
+    """Bad input, with the place where it stands.
+
+    Parameters
+    ----------
+    message : str
+        Names the argument, what came, what is wanted and where.
+    field : str or None
+        Key of the array or ``stage.option`` at fault, for a page that points at it.
+    where : tuple of int
+        Leading indices of the cell: (prompt, completion, token), as far as known.
+    """
+
+    def __init__(self, message, *, field=None, where=()):
+        super().__init__(message)
+        self.field = field
+        self.where = tuple(int(index) for index in where)
+
+
+def place(where):
+    """Spell a cell's indices, e.g. ``(0, 2)`` as ``prompt 0, completion 2``."""
+    return ", ".join(
+        f"{name} {index}"
+        for name, index in zip(("prompt", "completion", "token"), where, strict=False)
+    )

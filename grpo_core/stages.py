@@ -1,0 +1,121 @@
+"""STAGES: every step of the computation and every way of doing it; and the choice of one each.
+
+Menus, the link codec, the documentation and the parametrised tests read this table and
+know no variant by name. The stages are listed in the order in which they run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from .advantages import ADVANTAGES
+from .aggregation import AGGREGATIONS
+from .errors import ScenarioError
+from .kl import KLS
+from .ratio import RATIOS
+from .rewards import REWARDS
+from .surrogate import SURROGATES
+from .variants import Choice, Stage, complete_choice, table
+
+STAGES = table(
+    Stage(
+        key="kl",
+        label="KL",
+        contract="(batch, **options) -> KL",
+        variants=KLS,
+    ),
+    Stage(
+        key="rewards",
+        label="Rewards",
+        contract="(batch, reward_penalty, **options) -> Scores",
+        variants=REWARDS,
+    ),
+    Stage(
+        key="advantage",
+        label="Advantage",
+        contract="(batch, scores, **options) -> Advantages",
+        variants=ADVANTAGES,
+    ),
+    Stage(
+        key="ratio",
+        label="Ratio",
+        contract="(batch, **options) -> Ratio",
+        variants=RATIOS,
+    ),
+    Stage(
+        key="surrogate",
+        label="Surrogate",
+        contract="(batch, ratio, token_advantages, **options) -> Surrogate",
+        variants=SURROGATES,
+    ),
+    Stage(
+        key="aggregation",
+        label="Aggregation",
+        contract="(batch, **options) -> weight (P, G, L)",
+        variants=AGGREGATIONS,
+    ),
+)
+
+
+@dataclass(frozen=True, eq=True)
+class Conventions:
+    """One `Choice` for each stage; stages and options left open take their defaults.
+
+    Raises
+    ------
+    ScenarioError
+        Unknown stage, variant or option, or a value outside its domain.
+
+    Examples
+    --------
+    >>> trl = Conventions.of(advantage=("mean_std", {"ddof": 1, "eps": 1e-4}))
+    >>> trl["advantage"].options["ddof"]
+    1
+    """
+
+    choices: Mapping[str, Choice]
+
+    def __post_init__(self):
+        for key in self.choices:
+            if key not in STAGES:
+                raise ScenarioError(
+                    f"unknown stage {key!r}; the stages are {', '.join(STAGES)}", field=key
+                )
+        complete = {
+            key: complete_choice(stage, self.choices.get(key, Choice(stage.default)))
+            for key, stage in STAGES.items()
+        }
+        object.__setattr__(self, "choices", MappingProxyType(complete))
+
+    def __hash__(self):
+        return hash(tuple(self.choices.items()))
+
+    def __getitem__(self, stage):
+        return self.choices[stage]
+
+    @classmethod
+    def of(cls, **choices):
+        """Build from ``stage="variant"`` or ``stage=("variant", {option: value})``."""
+        named = {
+            stage: Choice(given) if isinstance(given, str) else Choice(*given)
+            for stage, given in choices.items()
+        }
+        return cls(named)
+
+    def replace(self, stage, variant=None, **options):
+        """A copy with another variant (its options at default) or other options of one stage."""
+        present = self.choices[stage]
+        kept = present.options if variant in (None, present.variant) else {}
+        choice = Choice(variant or present.variant, {**kept, **options})
+        return Conventions({**self.choices, stage: choice})
+
+    def variant(self, stage):
+        """The row of `STAGES` chosen for one stage."""
+        return STAGES[stage].variants[self.choices[stage].variant]
+
+    def run(self, stage, *inputs):
+        """Call the chosen variant of one stage with its options."""
+        return self.variant(stage).function(*inputs, **self.choices[stage].options)
+
+
+DEFAULT_CONVENTIONS = Conventions({})

@@ -1,0 +1,160 @@
+"""The vocabulary of conventions: options, variants, stages, and a choice of each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from .errors import ScenarioError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A range of numbers; ``integer`` ones are whole, ``exclusive`` leaves out the lower end."""
+
+    low: float = 0.0
+    high: float = float("inf")
+    integer: bool = False
+    exclusive: bool = False
+
+    def __contains__(self, value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        if self.integer and value != int(value):
+            return False
+        above = value > self.low if self.exclusive else value >= self.low
+        return bool(above and value <= self.high and value not in (float("inf"), -float("inf")))
+
+    def __str__(self):
+        kind = "a whole number" if self.integer else "a number"
+        above = "above" if self.exclusive else "of at least"
+        upto = "" if self.high == float("inf") else f" and at most {self.high:g}"
+        return f"{kind} {above} {self.low:g}{upto}"
+
+    def coerce(self, value):
+        """A plain int or float, whatever numeric type came (also NumPy's)."""
+        if hasattr(value, "item"):
+            value = value.item()
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return value
+        return int(value) if self.integer and value in self else float(value)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A few values by name; the words for the reader stand beside each."""
+
+    words: Mapping[object, str]
+
+    def __contains__(self, value):
+        return not isinstance(value, bool) and value in self.words
+
+    def __str__(self):
+        return "one of " + ", ".join(repr(value) for value in self.words)
+
+    def coerce(self, value):
+        """The value as a plain Python object."""
+        return value.item() if hasattr(value, "item") else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One setting of a variant: its default, what it may be, and what trainers call it."""
+
+    key: str
+    default: object
+    domain: Number | OneOf
+    label: str
+    help: str
+    trl: str
+    verl: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way of computing a stage.
+
+    ``function`` returns the value and its derivative together, see the stage's contract.
+    ``formula`` is LaTeX; ``source`` names paper and equation, or the code it comes from.
+    """
+
+    key: str
+    label: str
+    function: Callable
+    formula: str
+    source: str
+    trl: str
+    verl: str
+    choose_when: str
+    options: tuple[Option, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def option(self, key):
+        """The row of one option."""
+        return next(option for option in self.options if option.key == key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One step of the computation and all ways of doing it, default first."""
+
+    key: str
+    label: str
+    contract: str
+    variants: Mapping[str, Variant]
+
+    @property
+    def default(self):
+        """Key of the default variant."""
+        return next(iter(self.variants))
+
+
+def table(*rows):
+    """Read-only mapping from each row's key to the row, in the order given."""
+    return MappingProxyType({row.key: row for row in rows})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A variant of one stage with all of its options filled in."""
+
+    variant: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def __hash__(self):
+        return hash((self.variant, tuple(sorted(self.options.items()))))
+
+
+def complete_choice(stage, choice):
+    """Fill in the options that a choice leaves open; refuse what the stage does not know.
+
+    Raises
+    ------
+    ScenarioError
+        Unknown variant or option, or a value outside its domain; the message lists what
+        is allowed.
+    """
+    if choice.variant not in stage.variants:
+        known = ", ".join(stage.variants)
+        raise ScenarioError(
+            f"{stage.key}: unknown variant {choice.variant!r}; choose one of {known}",
+            field=stage.key,
+        )
+    variant = stage.variants[choice.variant]
+    known = {option.key: option for option in variant.options}
+    for key in choice.options:
+        if key not in known:
+            listing = ", ".join(known) or "no options"
+            raise ScenarioError(
+                f"{stage.key}.{variant.key} has no option {key!r}; it has {listing}",
+                field=f"{stage.key}.{key}",
+            )
+    options = {}
+    for key, option in known.items():
+        value = option.domain.coerce(choice.options.get(key, option.default))
+        if value not in option.domain:
+            raise ScenarioError(
+                f"{stage.key}.{key} is {value!r}; wanted {option.domain}",
+                field=f"{stage.key}.{key}",
+            )
+        options[key] = value
+    return Choice(variant.key, MappingProxyType(options))
