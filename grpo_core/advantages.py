@@ -4,7 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .numerics import cast
 from .variants import Number, OneOf, Option, Variant, table
+
+# Power of two beyond every double: the unit of a group that holds an infinite score.
+_BEYOND = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,8 @@ def group_statistics(scores, scored, ddof):
     Parameters
     ----------
     scores : ndarray, shape (P, G)
-        Finite where scored.
+        Not NaN where scored. Beside an infinite score (a KL penalty in the reward can be
+        infinite) finite ones count as 0, the limit that the formulas approach.
     scored : ndarray of bool, shape (P, G)
     ddof : {0, 1}
         0 divides by n (population), 1 by n - 1 (sample).
@@ -58,27 +63,39 @@ def group_statistics(scores, scored, ddof):
     """
     scores = np.where(scored, scores, 0).astype(np.float64)
     count = np.maximum(np.sum(scored, axis=1, keepdims=True), 1)  # (P, 1)
-    _, exponent = np.frexp(np.max(np.abs(scores), axis=1, keepdims=True))  # (P, 1)
-    unit = np.ldexp(scores, -exponent)  # within [-1, 1]
+    unit, exponent = _units(scores)
     first = np.take_along_axis(unit, np.argmax(scored, axis=1)[:, None], axis=1)
     shifted = np.where(scored, unit - first, 0.0)
     mean_shift = np.sum(shifted, axis=1, keepdims=True) / count
     centred = np.where(scored, shifted - mean_shift, 0.0)
-    with np.errstate(under="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         squares = np.sum(centred * centred, axis=1, keepdims=True)
         spread = np.sqrt(squares / np.maximum(count - ddof, 1))
         mean = np.ldexp(first + mean_shift, exponent)[:, 0]
     return GroupStatistics(mean, centred, np.where(count > ddof, spread, 0.0), exponent)
 
 
+def _units(scores):
+    """Scores as multiples, within [-1, 1], of a power of two: (P, G) and its exponent (P, 1)."""
+    peak = np.max(np.abs(scores), axis=1, keepdims=True)
+    endless = np.isinf(peak)
+    exponent = np.where(endless, _BEYOND, np.frexp(np.where(endless, 0.0, peak))[1])
+    with np.errstate(under="ignore"):
+        return np.where(np.isinf(scores), np.sign(scores), np.ldexp(scores, -exponent)), exponent
+
+
 def standardised(statistics, eps):
-    """``(r - mean) / (std + eps)``, 0 where the std is 0, without leaving double range."""
-    unit = np.ldexp(1.0, np.minimum(statistics.exponent, 0))
-    rest = np.ldexp(1.0, np.maximum(statistics.exponent, 0) - 1)  # 2**1024 has no double
-    with np.errstate(under="ignore", over="ignore"):
-        denominator = statistics.spread * unit + eps / rest / 2  # (P, 1)
-        tied = statistics.spread == 0
-        return np.where(tied, 0.0, statistics.centred * unit / np.where(tied, 1.0, denominator))
+    """``(r - mean) / (std + eps)``, 0 where the std is 0, without leaving double range.
+
+    Both sides of the fraction are taken in the larger unit, the group's or that of eps.
+    """
+    own = statistics.exponent  # (P, 1)
+    unit = np.maximum(own, np.frexp(eps)[1]) if eps else own
+    tied = statistics.spread == 0
+    with np.errstate(under="ignore"):
+        denominator = np.ldexp(statistics.spread, own - unit) + np.ldexp(eps, -unit)
+        centred = np.ldexp(statistics.centred, own - unit)
+        return np.where(tied, 0.0, centred / np.where(tied, 1.0, denominator))
 
 
 def per_token(advantages, valid):
@@ -87,7 +104,7 @@ def per_token(advantages, valid):
 
 
 def _result(batch, statistics, advantages):
-    advantages = advantages.astype(batch.dtype)
+    advantages = cast(advantages, batch.dtype)
     return Advantages(
         statistics.mean, statistics.std, advantages, per_token(advantages, batch.valid)
     )
@@ -115,7 +132,7 @@ def given(batch, scores):
 _DDOF = Option(
     key="ddof",
     default=0,
-    domain=OneOf({0: "population (divide by n)", 1: "sample (divide by n - 1)"}),
+    domain=OneOf({0: "population (n)", 1: "sample (n - 1)"}),
     label="Standard deviation",
     help="The paper writes only 'std'. NumPy's default is the population formula; every "
     "trainer uses the sample one, which gives smaller advantages in small groups.",

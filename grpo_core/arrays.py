@@ -3,7 +3,8 @@
 Editors, paste, the link codec, files and error messages read this table.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,8 +139,6 @@ ARRAYS = table(
     ),
 )
 
-_DTYPES: Mapping[str, np.dtype] = {"float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}
-
 
 def as_array(name, value, spec):
     """Turn nested lists into an array of a row's type and number of axes.
@@ -164,14 +163,9 @@ def as_array(name, value, spec):
     """
     _refuse_ragged(name, value, spec)
     try:
-        array = np.array(value)
-        if array.dtype != np.float32 or spec.kind != "float":
-            array = _convert(array, spec)
+        array = _numbers(np.array(value))
     except (TypeError, ValueError, OverflowError):
-        raise ScenarioError(
-            f"{name} holds something that is not a number; wanted {spec.rule.words}",
-            field=spec.key,
-        ) from None
+        raise _no_number(name, value, spec) from None
     if array.ndim != len(spec.axes):
         axes = ", ".join(spec.axes)
         raise ScenarioError(
@@ -179,28 +173,48 @@ def as_array(name, value, spec):
             f" axes ({axes})",
             field=spec.key,
         )
-    return array
-
-
-def _convert(array, spec):
-    if array.dtype.kind not in "biufO":
-        raise TypeError(array.dtype)
     if spec.kind == "float":
+        return array
+    _refuse(name, array, (array != 0) & (array != 1), spec)
+    return array.astype(bool)
+
+
+def _numbers(array):
+    """The array as float32 if it is that, else as float64; None becomes NaN."""
+    if array.dtype == np.float32:
+        return array
+    # NumPy would read "1.5" in a list that also holds None, but nowhere else.
+    cells = array.flat if array.dtype.kind == "O" else ()
+    if array.dtype.kind not in "biufO" or any(isinstance(cell, (str, bytes)) for cell in cells):
+        raise TypeError(array.dtype)
+    with np.errstate(over="ignore"):
         return array.astype(np.float64)
-    values = array.astype(np.float64)
-    if not np.all((values == 0) | (values == 1)):
-        raise ScenarioError(
-            f"{spec.key} holds values other than 0 and 1; wanted true or false",
-            field=spec.key,
-        )
-    return values.astype(bool)
+
+
+def _no_number(name, value, spec):
+    """The error for a value that is not made of numbers, naming its first such cell."""
+    where, cell = _first_non_number(value, len(spec.axes)) or ((), value)
+    spot = f" at {place(where)}" if where else ""
+    return ScenarioError(
+        f"{name}{spot} is {reprlib.repr(cell)}; wanted {spec.rule.words}",
+        field=spec.key,
+        where=where,
+    )
+
+
+def _first_non_number(value, depth, where=()):
+    if _is_row(value) and len(where) < depth:
+        found = (_first_non_number(row, depth, (*where, i)) for i, row in enumerate(value))
+        return next((hit for hit in found if hit), None)
+    is_number = not _is_row(value) and np.asarray(value).dtype.kind in "biuf"
+    return None if value is None or is_number else (where, value)
 
 
 def _refuse_ragged(name, value, spec, where=()):
     """Name the first row whose length differs from its sisters'; NumPy only says that one does."""
-    if isinstance(value, np.ndarray) or not _is_row(value):
+    if isinstance(value, np.ndarray) or not _is_row(value) or len(where) > len(spec.axes):
         return
-    rows = [isinstance(row, np.ndarray) or _is_row(row) for row in value]
+    rows = [_is_row(row) for row in value]
     if not any(rows):
         return
     lengths = [len(row) if is_row else None for row, is_row in zip(value, rows, strict=True)]
@@ -219,6 +233,8 @@ def _refuse_ragged(name, value, spec, where=()):
 
 
 def _is_row(value):
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
@@ -232,7 +248,10 @@ def check_shape(name, array, shape, like, spec):
 
 def check_cells(name, array, spec, counts):
     """Refuse the first cell that counts and breaks its row's rule, naming its place."""
-    bad = counts & ~spec.rule.holds(array)
+    _refuse(name, array, counts & ~spec.rule.holds(array), spec)
+
+
+def _refuse(name, array, bad, spec):
     if np.any(bad):
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         spot = f" at {place(where)}" if where else ""

@@ -39,7 +39,7 @@ class Batch:
     @property
     def dtype(self):
         """float32 if all of its floating arrays are, else float64."""
-        return floating(self.rewards, self.logp_new, self.logp_old, self.logp_ref)
+        return self.logp_new.dtype
 
     @property
     def lengths(self):
@@ -50,7 +50,8 @@ class Batch:
 def prepare(*, rewards, mask, present, logp_new, logp_old, logp_ref, advantages=None):
     """Select what counts. Selection comes before any arithmetic: 0 * inf would be NaN."""
     valid = mask & present[..., None]  # (P, G, L)
-    dtype = floating(rewards, logp_new, logp_old, logp_ref)
+    optional = () if advantages is None else (advantages,)
+    dtype = floating(rewards, logp_new, logp_old, logp_ref, *optional)
 
     def select(array):
         return np.where(valid, array, array.dtype.type(0)).astype(dtype, copy=False)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numerics import k3, plus, times, total
+from .numerics import k3, norm, plus, times, total
 from .scenario import Scenario, as_batch
 
 
@@ -96,6 +96,7 @@ def evaluate(scenario):
     return evaluate_batch(batch, scenario.conventions, held=held, scenario=scenario)
 
 
+@np.errstate(under="ignore")  # what is too small to matter may vanish, whatever NumPy is set to
 def evaluate_batch(batch, conventions, *, held=None, scenario=None):
     """`evaluate` for arrays that are already prepared, see `grpo_core.batch.prepare`."""
     kl = conventions.run("kl", batch)
@@ -108,7 +109,7 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
     per_token = plus(surrogate.value, -kl.penalty)
     contribution = times(weight, per_token)
     policy_gradient = ratio.backward(times(weight, surrogate.d_ratio))
-    kl_gradient = -times(weight, kl.derivative)
+    kl_gradient = 0 - times(weight, kl.derivative)
     objective = float(total(contribution))
     tied = _tied(scores)
     arrays = {
@@ -171,8 +172,6 @@ def metrics(*, valid, tied, ratio, log_ratio, clipped_low, clipped_high, dual_cl
     """
     count = max(int(np.sum(valid)), 1)
     clipped = clipped_low | clipped_high | dual_clipped
-    with np.errstate(over="ignore", under="ignore"):
-        norm = float(np.sqrt(total(np.square(gradient, dtype=np.float64))))
     return {
         "clip_low": float(np.sum(clipped_low)) / count,
         "clip_high": float(np.sum(clipped_high)) / count,
@@ -182,5 +181,5 @@ def metrics(*, valid, tied, ratio, log_ratio, clipped_low, clipped_high, dual_cl
         "kl_to_old": float(total(np.where(valid, k3(log_ratio), 0))) / count,
         "ratio_min": float(np.min(ratio, where=valid, initial=np.inf)) if valid.any() else 1.0,
         "ratio_max": float(np.max(ratio, where=valid, initial=0.0)) if valid.any() else 1.0,
-        "gradient_norm": norm,
+        "gradient_norm": norm(gradient),
     }

@@ -29,12 +29,12 @@ class KL:
 
 
 def _k1(d):
-    return -d, np.ones_like(d)
+    return 0 - d, np.ones_like(d)  # not -d, which would show -0.0
 
 
 def _k2(d):
     with np.errstate(over="ignore", under="ignore"):
-        return d * d / 2, -d
+        return d * (d / 2), -d
 
 
 def _k3(d):

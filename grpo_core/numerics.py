@@ -2,8 +2,8 @@
 
 import numpy as np
 
-# exp(d) above this overflows float32, in which trainers run: log(3.4028235e38).
-FLOAT32_LOG_MAX = 88.722839
+# The largest float32 whose exponential is one too. Trainers run in float32.
+FLOAT32_LOG_MAX = 88.72283172607422
 
 # Coefficients 2/(n+2)! of k3(d) = d^2/2 * sum_n c_n d^n. Fifteen terms leave a relative
 # rest below 1e-17 at |d| = 0.5.
@@ -31,11 +31,37 @@ def plus(left, right):
     return np.where(np.isnan(total), total.dtype.type(-np.inf), total)
 
 
+def cast(values, dtype):
+    """Convert to another number type; what is beyond its range becomes infinite, silently."""
+    with np.errstate(over="ignore", under="ignore"):
+        return values.astype(dtype)
+
+
 def total(values, axis=None):
-    """Sum in double precision; a sum of +inf and -inf is -inf, never NaN."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    """Sum in double precision; a sum of +inf and -inf is -inf, never NaN.
+
+    A sum within range is right also where a part of it is not: those are summed again in
+    units of 2**64.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         result = np.sum(values, axis=axis, dtype=np.float64)
+        if not np.all(np.isfinite(result)):
+            units = np.ldexp(np.asarray(values, dtype=np.float64), -64)
+            again = np.ldexp(np.sum(units, axis=axis), 64)
+            result = np.where(np.isfinite(result), result, again)
     return np.where(np.isnan(result), -np.inf, result)
+
+
+def norm(values):
+    """Euclidean norm of all values together; their squares neither overflow nor vanish."""
+    size = np.abs(values, dtype=np.float64)
+    peak = np.max(size, initial=0.0)
+    if peak in (0.0, np.inf):
+        return float(peak)
+    _, exponent = np.frexp(peak)
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.square(np.ldexp(size, -exponent))
+        return float(np.ldexp(np.sqrt(total(squares)), exponent))
 
 
 def difference(left, right):

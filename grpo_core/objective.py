@@ -118,18 +118,22 @@ def grpo_objective(logp, old_logp, ref_logp, rewards, mask, epsilon=0.2, beta=0.
 
 
 def _checked_batch(logp, old_logp, ref_logp, rewards, mask):
-    given = {"logp": logp, "old_logp": old_logp, "ref_logp": ref_logp}
-    spec = ARRAYS["logp_new"]
-    arrays = {name: as_array(name, value, spec) for name, value in given.items()}
+    given = {
+        "logp": (logp, ARRAYS["logp_new"]),
+        "old_logp": (old_logp, ARRAYS["logp_old"]),
+        "ref_logp": (ref_logp, ARRAYS["logp_ref"]),
+    }
+    arrays = {name: as_array(name, *pair) for name, pair in given.items()}
     mask = as_array("mask", mask, ARRAYS["mask"])
     rewards = as_array("rewards", rewards, ARRAYS["rewards"])
     _not_empty("logp", arrays["logp"])
-    for name, array in (*arrays.items(), ("mask", mask)):
-        check_shape(name, array, arrays["logp"].shape, "logp", spec)
+    for name, array in arrays.items():
+        check_shape(name, array, arrays["logp"].shape, "logp", given[name][1])
+    check_shape("mask", mask, arrays["logp"].shape, "logp", ARRAYS["mask"])
     check_shape("rewards", rewards, mask.shape[:2], "the first two axes of logp", ARRAYS["rewards"])
     check_cells("rewards", rewards, ARRAYS["rewards"], np.ones(rewards.shape, bool))
     for name, array in arrays.items():
-        _refuse_undefined(name, array, mask)
+        _refuse_undefined(name, array, mask, given[name][1])
     return prepare(
         rewards=rewards,
         mask=mask,
@@ -140,7 +144,7 @@ def _checked_batch(logp, old_logp, ref_logp, rewards, mask):
     )
 
 
-def _refuse_undefined(name, array, mask):
+def _refuse_undefined(name, array, mask, spec):
     """NaN and +inf stop here; values above 0 do not: the formula is defined for them."""
     bad = mask & (np.isnan(array) | (array == np.inf))
     if np.any(bad):
@@ -148,7 +152,7 @@ def _refuse_undefined(name, array, mask):
         raise ScenarioError(
             f"{name} at prompt {b}, completion {g}, token {t} is {array[b, g, t].item()!r};"
             " wanted a number or -inf where the mask is 1",
-            field=name,
+            field=spec.key,
             where=(b, g, t),
         )
 

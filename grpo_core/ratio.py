@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numerics import difference, exp, row_count, times, total
+from .numerics import cast, difference, exp, row_count, times, total
 from .variants import Variant, table
 
 
@@ -36,13 +36,13 @@ def sequence(batch):
     """
     length = np.maximum(row_count(batch.valid), 1)  # (P, G, 1)
     token_log_ratio = difference(batch.logp_new, batch.logp_old)
-    mean = (total(token_log_ratio, axis=-1)[..., None] / length).astype(batch.dtype)
+    mean = cast(total(token_log_ratio, axis=-1)[..., None] / length, batch.dtype)
     log_ratio = np.where(batch.valid, mean, batch.dtype.type(0))
     ratio = np.where(batch.valid, exp(log_ratio), batch.dtype.type(0))
 
     def backward(gradient):
         summed = total(gradient, axis=-1)[..., None]  # (P, G, 1)
-        return times(summed / length, ratio).astype(batch.dtype)
+        return cast(times(summed / length, ratio), batch.dtype)
 
     return Ratio(log_ratio, ratio, backward)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numerics import total
+from .numerics import cast, total
 from .variants import OneOf, Option, Variant, table
 
 
@@ -35,9 +35,10 @@ def outcome(batch, reward_penalty, *, missing):
     known = ~np.isnan(batch.rewards)
     scored = batch.present & (known | (missing == "as_zero"))
     rewards = np.where(known, batch.rewards, batch.dtype.type(0))
-    penalty = total(reward_penalty, axis=-1).astype(batch.dtype)
+    # Negated before the sum, so that infinite penalties of both signs give -inf, not +inf.
+    penalty = cast(total(-reward_penalty, axis=-1), batch.dtype)
     with np.errstate(over="ignore"):
-        return Scores(np.where(scored, rewards - penalty, batch.dtype.type(0)), scored)
+        return Scores(np.where(scored, rewards + penalty, batch.dtype.type(0)), scored)
 
 
 REWARDS = table(

@@ -10,10 +10,14 @@ import numpy as np
 from .arrays import ARRAYS, as_array, check_cells, check_shape
 from .batch import prepare
 from .errors import ScenarioError
-from .numerics import difference
+from .numerics import difference, floating
 from .stages import DEFAULT_CONVENTIONS, Conventions
+from .variants import Number
 
 SIZES = {"P": "prompts", "G": "completions per prompt", "L": "token positions"}
+
+_SIZE = Number(low=1, integer=True)
+_DRIFT = Number(low=-np.inf)
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,7 @@ class Scenario:
     drift: float = 1.0
 
     def __post_init__(self):
-        unknown = [key for key in self.arrays if key not in ARRAYS]
-        if unknown:
-            raise ScenarioError(f"unknown array {unknown[0]!r}; known are {', '.join(ARRAYS)}")
+        _refuse_unknown(self.arrays)
         arrays = {}
         for key, spec in ARRAYS.items():
             value = self.arrays.get(key)
@@ -94,10 +96,11 @@ class Scenario:
                         f"{self.conventions[stage].variant!r}, which needs the array {key!r}",
                         field=key,
                     )
-        if not np.isfinite(self.drift):
+        drift = _DRIFT.coerce(self.drift)
+        if drift not in _DRIFT:
             raise ScenarioError(f"drift is {self.drift!r}; wanted a finite number", field="drift")
         object.__setattr__(self, "arrays", MappingProxyType(arrays))
-        object.__setattr__(self, "drift", float(self.drift))
+        object.__setattr__(self, "drift", drift)
 
     def __getitem__(self, key):
         return self.arrays[key]
@@ -163,37 +166,53 @@ def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, **
     """A scenario from as few arrays as there are; what is missing follows from the rest.
 
     Without ``mask`` every position counts; without ``logp_old`` or ``logp_ref`` they equal
-    ``logp_new``; without any per-token array there is one token per completion.
+    ``logp_new``; without any per-token array there is one token per completion. What is
+    added is float32 if all that was given is.
+
+    Raises
+    ------
+    ScenarioError
+        No array at all, an unknown one, or any error of `Scenario`.
 
     Examples
     --------
     >>> build_scenario(rewards=[[1, 0, 0, 1]]).sizes
     {'P': 1, 'G': 4, 'L': 1}
     """
-    known = {
-        key: as_array(key, value, ARRAYS[key]) for key, value in arrays.items() if value is not None
-    }
-    per_token = next((known[k] for k in ("logp_new", "logp_old", "mask") if k in known), None)
-    if per_token is None:
-        scores = known["rewards"] if "rewards" in known else known["advantages"]
-        shape = (*scores.shape, 1)
-    else:
-        shape = per_token.shape
-    sizes = dict(zip("PGL", shape, strict=True))
-    known.setdefault("logp_new", known.get("logp_old", _filled("logp_new", sizes)))
+    given = {key: value for key, value in arrays.items() if value is not None}
+    _refuse_unknown(given)
+    known = {key: as_array(key, value, ARRAYS[key]) for key, value in given.items()}
+    sizes = _sizes(known)
+    dtype = floating(*known.values())
+    known.setdefault("logp_new", known.get("logp_old", _filled("logp_new", sizes, dtype)))
     known.setdefault("logp_old", known["logp_new"])
     known.setdefault("logp_ref", known["logp_new"])
-    if "rewards" not in known and "advantages" in known:
-        known["rewards"] = np.full(shape[:2], np.nan)  # nothing was scored here
+    if "rewards" not in known and "advantages" in known:  # nothing was scored here
+        known["rewards"] = np.full_like(known["advantages"], np.nan)
     for key, spec in ARRAYS.items():
         if spec.required:
-            known.setdefault(key, _filled(key, sizes))
+            known.setdefault(key, _filled(key, sizes, dtype))
     return Scenario(known, conventions, texts or Texts(), drift)
 
 
-def _filled(key, sizes):
+def _refuse_unknown(keys):
+    unknown = [key for key in keys if key not in ARRAYS]
+    if unknown:
+        raise ScenarioError(f"unknown array {unknown[0]!r}; known are {', '.join(ARRAYS)}")
+
+
+def _sizes(arrays):
+    """P, G and L from the first array that has them; L is 1 if none has."""
+    for axes, tail in (("PGL", ()), ("PG", (1,))):
+        for key, array in arrays.items():
+            if ARRAYS[key].axes == axes:
+                return dict(zip("PGL", array.shape + tail, strict=True))
+    raise ScenarioError("there is no array; wanted at least rewards")
+
+
+def _filled(key, sizes, dtype):
     spec = ARRAYS[key]
-    dtype = bool if spec.kind == "bool" else np.float64
+    dtype = bool if spec.kind == "bool" else dtype
     return np.full(tuple(sizes[axis] for axis in spec.axes), spec.default, dtype=dtype)
 
 
@@ -211,8 +230,13 @@ def resize(scenario, **sizes):
     Scenario
         Added cells hold their array's default. A token position added to a completion
         counts if the completion's last one did, so that padding stays padding.
+
+    Raises
+    ------
+    ScenarioError
+        Another letter than P, G, L, or a size that is not a whole number of at least 1.
     """
-    wanted = {**scenario.sizes, **sizes}
+    wanted = {**scenario.sizes, **{axis: _checked_size(axis, n) for axis, n in sizes.items()}}
     arrays = {}
     for key, array in scenario.arrays.items():
         spec = ARRAYS[key]
@@ -225,6 +249,15 @@ def resize(scenario, **sizes):
     arrays["mask"][:P, :G, L:] = scenario["mask"][:P, :G, L - 1 : L]
     texts = _cut_texts(scenario.texts, wanted)
     return Scenario(arrays, scenario.conventions, texts, scenario.drift)
+
+
+def _checked_size(axis, size):
+    if axis not in SIZES:
+        raise ScenarioError(f"unknown size {axis!r}; the sizes are {', '.join(SIZES)}")
+    size = _SIZE.coerce(size)
+    if size not in _SIZE:
+        raise ScenarioError(f"{SIZES[axis]} ({axis}) is {size!r}; wanted {_SIZE}", field=axis)
+    return size
 
 
 def _cut_texts(texts, sizes):
@@ -253,7 +286,7 @@ def effective_logp_new(scenario):
     valid = scenario.valid
     new, old = np.where(valid, new, new.dtype.type(0)), np.where(valid, old, old.dtype.type(0))
     step = difference(new, old)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         drifted = old + new.dtype.type(scenario.drift) * step
     # -inf in one of the two: no line leads there, so the drift takes the nearer end.
     nearer = new if scenario.drift > 0.5 else old

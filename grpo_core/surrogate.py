@@ -50,13 +50,13 @@ def clip(batch, ratio, token_advantages, *, epsilon_low, epsilon_high):
 def dual_clip(batch, ratio, token_advantages, *, epsilon_low, epsilon_high, dual_clip):
     """The clipped surrogate, for negative advantages not below ``dual_clip * A``.
 
-    Source: Ye et al., arXiv 1912.09729, equation 5.
+    Source: Ye et al., arXiv 1912.09729, section on dual-clip PPO.
     """
     base = clip(batch, ratio, token_advantages, epsilon_low=epsilon_low, epsilon_high=epsilon_high)
     bound = batch.dtype.type(dual_clip)
     beyond = (token_advantages < 0) & (ratio.ratio > bound)
     return Surrogate(
-        value=np.where(beyond, bound * token_advantages, base.value),
+        value=np.where(beyond, times(bound, token_advantages), base.value),
         d_ratio=np.where(beyond, batch.dtype.type(0), base.d_ratio),
         clipped_low=base.clipped_low,
         clipped_high=base.clipped_high,
@@ -101,7 +101,7 @@ SURROGATES = table(
         label="dual clip",
         function=dual_clip,
         formula=r"A<0:\ \max\big(\min(\rho A,\ \operatorname{clip}(\rho)\,A),\ c\,A\big)",
-        source="Ye et al. (arXiv 1912.09729) equation 5",
+        source="Ye et al. (arXiv 1912.09729), dual-clip PPO",
         trl="delta (the same bound, set on the ratio)",
         verl='policy_loss.loss_mode="vanilla" (on by default)',
         choose_when="Ratios may explode on tokens with a negative advantage, e.g. off-policy data.",

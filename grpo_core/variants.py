@@ -1,10 +1,17 @@
 """The vocabulary of conventions: options, variants, stages, and a choice of each."""
 
+import reprlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from .errors import ScenarioError
+
+
+def _plain(value):
+    """The Python object in a NumPy scalar; anything else as it came."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,24 +26,25 @@ class Number:
     def __contains__(self, value):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
+        if not abs(value) <= sys.float_info.max:  # NaN, infinite, or a longer integer
+            return False
         if self.integer and value != int(value):
             return False
         above = value > self.low if self.exclusive else value >= self.low
-        return bool(above and value <= self.high and value not in (float("inf"), -float("inf")))
+        return above and value <= self.high
 
     def __str__(self):
         kind = "a whole number" if self.integer else "a number"
         above = "above" if self.exclusive else "of at least"
-        upto = "" if self.high == float("inf") else f" and at most {self.high:g}"
-        return f"{kind} {above} {self.low:g}{upto}"
+        upto = "" if self.high == float("inf") else f" and at most {self.high:,.10g}"
+        return f"{kind} {above} {self.low:,.10g}{upto}"
 
     def coerce(self, value):
-        """A plain int or float, whatever numeric type came (also NumPy's)."""
-        if hasattr(value, "item"):
-            value = value.item()
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        """A plain int or float, whatever numeric type came; what is outside stays as it is."""
+        value = _plain(value)
+        if value not in self:
             return value
-        return int(value) if self.integer and value in self else float(value)
+        return int(value) if self.integer else float(value)
 
 
 @dataclass(frozen=True)
@@ -46,14 +54,17 @@ class OneOf:
     words: Mapping[object, str]
 
     def __contains__(self, value):
-        return not isinstance(value, bool) and value in self.words
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            return False
+        return value in self.words
 
     def __str__(self):
         return "one of " + ", ".join(repr(value) for value in self.words)
 
     def coerce(self, value):
-        """The value as a plain Python object."""
-        return value.item() if hasattr(value, "item") else value
+        """The table's own object (0 for 0.0); what is not one of them stays as it is."""
+        value = _plain(value)
+        return next(own for own in self.words if own == value) if value in self else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +144,10 @@ def complete_choice(stage, choice):
         Unknown variant or option, or a value outside its domain; the message lists what
         is allowed.
     """
-    if choice.variant not in stage.variants:
+    if not isinstance(choice.variant, str) or choice.variant not in stage.variants:
         known = ", ".join(stage.variants)
         raise ScenarioError(
-            f"{stage.key}: unknown variant {choice.variant!r}; choose one of {known}",
+            f"{stage.key}: unknown variant {reprlib.repr(choice.variant)}; choose one of {known}",
             field=stage.key,
         )
     variant = stage.variants[choice.variant]
@@ -145,7 +156,7 @@ def complete_choice(stage, choice):
         if key not in known:
             listing = ", ".join(known) or "no options"
             raise ScenarioError(
-                f"{stage.key}.{variant.key} has no option {key!r}; it has {listing}",
+                f"{stage.key}.{variant.key} has no option {reprlib.repr(key)}; it has {listing}",
                 field=f"{stage.key}.{key}",
             )
     options = {}
@@ -153,7 +164,7 @@ def complete_choice(stage, choice):
         value = option.domain.coerce(choice.options.get(key, option.default))
         if value not in option.domain:
             raise ScenarioError(
-                f"{stage.key}.{key} is {value!r}; wanted {option.domain}",
+                f"{stage.key}.{key} is {reprlib.repr(value)}; wanted {option.domain}",
                 field=f"{stage.key}.{key}",
             )
         options[key] = value

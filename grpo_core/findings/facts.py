@@ -1,0 +1,77 @@
+"""What several rules ask of an evaluation."""
+
+import numpy as np
+
+from ..numerics import total
+
+NEGLIGIBLE = 1e-6  # of the sizes that were added up: float32 sums are no better
+NAMED = 100  # tokens listed among the figures of a finding about tokens
+ON_POLICY = 1e-9  # largest log-ratio that counts as none
+
+
+def option(evaluation, stage, key, default=None):
+    """Value of an option, `default` where the chosen variant has no such option."""
+    return evaluation.scenario.conventions[stage].options.get(key, default)
+
+
+def option_words(evaluation, stage, key, default=None):
+    """The reader's words for the value of an option that is one of a few."""
+    value = option(evaluation, stage, key)
+    if value is None:
+        return default
+    return evaluation.scenario.conventions.variant(stage).option(key).domain.words[value]
+
+
+def needs(evaluation, array):
+    """True if the chosen conventions read an optional array."""
+    conventions = evaluation.scenario.conventions
+    return any(array in conventions.variant(stage).needs for stage in conventions.choices)
+
+
+def places(flags, limit=None):
+    """Indices of the true cells, each a tuple, in reading order; at most `limit` of them."""
+    first = np.unravel_index(np.flatnonzero(flags)[:limit], flags.shape)
+    return tuple(zip(*(axis.tolist() for axis in first), strict=True))
+
+
+def places_from(worst, flags):
+    """Indices of the true cells, the most telling one first."""
+    return (worst, *(where for where in places(flags) if where != worst))
+
+
+def largest(values, among):
+    """Index of the largest value among the flagged cells; at least one is flagged."""
+    flat = np.argmax(np.where(among, values, -np.inf))
+    best = np.unravel_index(flat, among.shape)
+    return tuple(int(i) for i in best)
+
+
+def group_max(values):
+    """Largest value of each group, whatever axes follow it; shape (P,)."""
+    return np.max(values.reshape(len(values), -1), axis=1)
+
+
+def group_norm(values):
+    """Euclidean norm over each group's cells, shape (P,)."""
+    square = np.square(values, dtype=np.float64)
+    return np.sqrt(total(square.reshape(len(values), -1), axis=1))
+
+
+def turnover(evaluation):
+    """Sum of the sizes of all contributions: what the objective is small or large against."""
+    return float(total(np.abs(evaluation.contribution)))
+
+
+def on_policy(evaluation):
+    """True if there are tokens and the ratio of each is 1."""
+    moved = np.abs(np.where(evaluation.valid, evaluation.log_ratio, 0))
+    return bool(evaluation.valid.any() and np.max(moved) <= ON_POLICY)
+
+
+def score_range(evaluation):
+    """Lowest and highest score of each group, 0 and 0 where nothing is scored; both (P,)."""
+    scores, scored = evaluation.scores, evaluation.scored
+    low = np.min(np.where(scored, scores, np.inf), axis=1)
+    high = np.max(np.where(scored, scores, -np.inf), axis=1)
+    some = scored.any(axis=1)
+    return np.where(some, low, 0.0), np.where(some, high, 0.0)

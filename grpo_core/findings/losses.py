@@ -1,0 +1,99 @@
+"""Findings about the value of the loss: what it hides and what it adds."""
+
+import numpy as np
+
+from ..errors import place
+from ..numerics import times, total
+from ..words import count, number, opening
+from . import facts
+from .row import FindingRow
+
+
+def loss_zero_gradient_not(evaluation):
+    """Contributions that cancel in the loss and not in the gradient."""
+    size, norm = facts.turnover(evaluation), evaluation.metrics["gradient_norm"]
+    if not (np.isfinite(size) and abs(evaluation.loss) <= facts.NEGLIGIBLE * size and norm > 0):
+        return None
+    strongest = facts.largest(np.abs(evaluation.gradient), evaluation.valid)
+    return {
+        "places": (strongest,),
+        "loss": evaluation.loss,
+        "size": size,
+        "norm": norm,
+        "on_policy": facts.on_policy(evaluation),
+    }
+
+
+def _say_loss_zero_gradient_not(figures):
+    tiny = abs(figures["loss"]) <= 1e-12 * figures["size"]
+    loss = "0" if tiny else f"about 0 ({number(figures['loss'])})"
+    text = f"The loss is {loss}, but the gradient is not: its norm is {number(figures['norm'])}."
+    if figures["on_policy"]:
+        text += " At ratio 1 a token is worth its advantage, and weighted these add up to 0."
+    else:
+        text += " What the tokens contribute adds up to 0."
+    return f"{text} Training follows the gradient, not the value of the loss."
+
+
+def on_policy_loss_not_zero(evaluation):
+    """At ratio 1 and without KL: the part of the loss that unequal weights make."""
+    size = facts.turnover(evaluation)
+    penalty = float(total(np.abs(times(evaluation.weight, evaluation.kl_penalty))))
+    if not (facts.on_policy(evaluation) and np.isfinite(size)):
+        return None
+    if penalty > facts.NEGLIGIBLE * size or abs(evaluation.loss) <= facts.NEGLIGIBLE * size:
+        return None
+    present = evaluation.scenario["present"]
+    weight = total(evaluation.weight, axis=2)  # (P, G), of whole completions
+    mean = total(weight, axis=1) / np.maximum(np.sum(present, axis=1), 1)
+    excess = np.where(present, weight - mean[:, None], 0)
+    by_group = total(times(excess, evaluation.advantages), axis=1)  # (P,)
+    if not abs(float(total(by_group))) > facts.NEGLIGIBLE * size:
+        return None
+    group = int(np.argmax(np.abs(by_group)))
+    (heavy,) = facts.largest(weight[group], present[group])
+    (light,) = facts.largest(-weight[group], present[group])
+    return {
+        "places": ((group, heavy), (group, light)),
+        "loss": evaluation.loss,
+        "equal": float(evaluation.loss + total(by_group)),
+        "lengths": tuple(int(evaluation.lengths[group, i]) for i in (heavy, light)),
+        "weights": tuple(float(weight[group, i]) for i in (heavy, light)),
+        "size": size,
+    }
+
+
+def _say_on_policy_loss_not_zero(figures):
+    (_, light) = figures["places"][1]
+    long, short = figures["lengths"]
+    heavy_weight, light_weight = figures["weights"]
+    equal = 0.0 if abs(figures["equal"]) <= 1e-12 * figures["size"] else figures["equal"]
+    factor = (
+        f"{number(heavy_weight / light_weight)} times as much as" if light_weight else "more than"
+    )
+    return (
+        f"Every ratio is 1, yet the loss is {number(figures['loss'])}: the completions do not "
+        f"weigh the same. {opening(place(figures['places'][0]))} with "
+        f"{count(long, 'token')} weighs {factor} completion {light} with "
+        f"{count(short, 'token')}. With equal weights the loss would be {number(equal)}."
+    )
+
+
+ROWS = (
+    FindingRow(
+        code="loss_zero_gradient_not",
+        severity="note",
+        page="Objective",
+        question="Why is the loss 0?",
+        find=loss_zero_gradient_not,
+        sentence=_say_loss_zero_gradient_not,
+    ),
+    FindingRow(
+        code="on_policy_loss_not_zero",
+        severity="note",
+        page="Objective",
+        question="Why is the loss not 0?",
+        find=on_policy_loss_not_zero,
+        sentence=_say_on_policy_loss_not_zero,
+    ),
+)
