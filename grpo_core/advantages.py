@@ -72,7 +72,7 @@ def group_statistics(scores, scored, ddof):
         squares = np.sum(centred * centred, axis=1, keepdims=True)
         spread = np.sqrt(squares / np.maximum(count - ddof, 1))
         mean = np.ldexp(first + mean_shift, exponent)[:, 0]
-    return GroupStatistics(mean, centred, np.where(count > ddof, spread, 0.0), exponent)
+    return GroupStatistics(mean, centred, spread, exponent)
 
 
 def _units(scores):
@@ -161,6 +161,7 @@ ADVANTAGES = table(
         verl="adv_estimator=grpo",
         choose_when="You want every group to push equally hard, however small its spread.",
         options=(_DDOF, _EPS),
+        unit="in standard deviations of the group",
     ),
     Variant(
         key="mean_only",
@@ -171,6 +172,7 @@ ADVANTAGES = table(
         trl='scale_rewards="none"',
         verl="norm_adv_by_std_in_grpo=False",
         choose_when="Rewards have a scale you trust and hard prompts must not be up-weighted.",
+        unit="in reward units",
     ),
     Variant(
         key="given",
@@ -182,5 +184,6 @@ ADVANTAGES = table(
         verl="advantages",
         choose_when="You want to reproduce a recorded batch, or you compute advantages elsewhere.",
         needs=("advantages",),
+        unit="as given",
     ),
 )

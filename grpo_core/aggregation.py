@@ -67,7 +67,7 @@ AGGREGATIONS = table(
         key="constant",
         label="constant length (Dr. GRPO)",
         function=constant,
-        formula=r"\frac1{N\,L_{max}}\sum_i\sum_t",
+        formula=r"\frac1{N\,L_{\mathrm{max}}}\sum_i\sum_t",
         source="Dr. GRPO (arXiv 2503.20783) section 3.2",
         trl='loss_type="dr_grpo" (max_completion_length)',
         verl='loss_agg_mode="seq-mean-token-sum-norm"',

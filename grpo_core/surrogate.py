@@ -35,7 +35,7 @@ def clip(batch, ratio, token_advantages, *, epsilon_low, epsilon_high):
     high, low = value_type(1 + epsilon_high), value_type(1 - epsilon_low)
     up, down = token_advantages > 0, token_advantages < 0
     clipped_high = up & (ratio.ratio > high)
-    clipped_low = down & (ratio.ratio < low) & batch.valid
+    clipped_low = down & (ratio.ratio < low)
     bounded = np.where(clipped_high, high, np.where(clipped_low, low, ratio.ratio))
     stopped = clipped_high | clipped_low
     return Surrogate(
@@ -88,8 +88,8 @@ SURROGATES = table(
         key="clip",
         label="clip",
         function=clip,
-        formula=r"\min\big(\rho A,\ \operatorname{clip}(\rho,\,1-\varepsilon_{low},\,"
-        r"1+\varepsilon_{high})\,A\big)",
+        formula=r"\min\big(\rho A,\ \operatorname{clip}(\rho,\,1-\varepsilon_{\mathrm{low}},\,"
+        r"1+\varepsilon_{\mathrm{high}})\,A\big)",
         source="PPO (arXiv 1707.06347) equation 7; two bounds: DAPO (arXiv 2503.14476) equation 10",
         trl="the default",
         verl='policy_loss.loss_mode="vanilla" with a large clip_ratio_c',

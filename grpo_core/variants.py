@@ -85,7 +85,8 @@ class Variant:
     """One way of computing a stage.
 
     ``function`` returns the value and its derivative together, see the stage's contract.
-    ``formula`` is LaTeX; ``source`` names paper and equation, or the code it comes from.
+    ``formula`` is LaTeX; ``source`` names paper and equation, or the code it comes from;
+    ``unit`` says what the value is measured in, where that differs between variants.
     """
 
     key: str
@@ -98,6 +99,7 @@ class Variant:
     choose_when: str
     options: tuple[Option, ...] = ()
     needs: tuple[str, ...] = ()
+    unit: str = ""
 
     def option(self, key):
         """The row of one option."""

@@ -1,0 +1,1 @@
+"""Independent answers: recorded cases, and the formulas in plain loops."""

@@ -1,0 +1,177 @@
+"""evaluate: stages joined up, every array kept, metrics as trainers log them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from grpo_core import Conventions, Scenario, build_scenario, evaluate
+from tests.reference.combinations import combinations, edge_scenario, name
+
+INF, NAN = np.inf, np.nan
+PER_TOKEN = (
+    *("logp_new", "logp_old", "logp_ref", "token_advantages", "log_ratio", "ratio", "surrogate"),
+    *("kl", "kl_penalty", "reward_penalty", "per_token", "weight", "contribution"),
+    *("policy_gradient", "kl_gradient", "gradient"),
+)
+FLAGS = ("valid", "held", "clipped_low", "clipped_high", "dual_clipped")
+
+
+def arrays_of(evaluation):
+    values = {f.name: getattr(evaluation, f.name) for f in dataclasses.fields(evaluation)}
+    return {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def worked():
+    """1 prompt, 2 completions, 2 tokens, the last one masked.
+
+    Rewards 1 and 0: mean 0.5, std 0.5, so A = +1, -1 (eps 0). Ratios 2 and 1 | 0.5. With the band
+    0.8..1.2 the first token stops at 1.2, the last at 0.8 * -1. k3 of d = log 2: 1 - log 2.
+    """
+    log2 = np.log(2)
+    return build_scenario(
+        rewards=[[1.0, 0.0]],
+        logp_new=[[[-log2, -log2], [-2 * log2, NAN]]],
+        logp_old=[[[-2 * log2, -log2], [-log2, NAN]]],
+        logp_ref=[[[0.0, -log2], [-2 * log2, NAN]]],
+        mask=[[[1, 1], [1, 0]]],
+        conventions=Conventions.of(advantage=("mean_std", {"eps": 0}), kl=("k3", {"beta": 0.1})),
+    )
+
+
+def test_a_batch_worked_by_hand():
+    evaluation, k = evaluate(worked()), 1 - np.log(2)
+    expected = {
+        "advantages": [[1, -1]],
+        "ratio": [[[2, 1], [0.5, 0]]],
+        "surrogate": [[[1.2, 1], [-0.8, 0]]],
+        "clipped_high": [[[1, 0], [0, 0]]],
+        "clipped_low": [[[0, 0], [1, 0]]],
+        "kl": [[[k, 0], [0, 0]]],
+        "per_token": [[[1.2 - 0.1 * k, 1], [-0.8, 0]]],
+        "weight": [[[0.25, 0.25], [0.5, 0]]],
+        "contribution": [[[0.3 - 0.025 * k, 0.25], [-0.4, 0]]],
+        # token 0 is stopped, but its KL pulls: 0.25 * 0.1 * (e^log2 - 1); token 1: 0.25 * 1 * 1
+        "gradient": [[[0.025, 0.25], [0, 0]]],
+    }
+    for key, value in expected.items():
+        np.testing.assert_allclose(getattr(evaluation, key), value, atol=1e-15, err_msg=key)
+    assert evaluation.objective == pytest.approx(0.15 - 0.025 * k, rel=1e-13)
+    assert evaluation.mean_kl == pytest.approx(0.25 * k, rel=1e-13)
+
+
+def test_metrics_by_hand():
+    # 3 valid tokens: one clipped on each side. k3 of the log-ratios log 2, 0, -log 2:
+    # 1 - log 2, 0, log 2 - 1/2, which add to 1/2.
+    metrics = evaluate(worked()).metrics
+    assert metrics == pytest.approx(
+        {
+            "clip_low": 1 / 3,
+            "clip_high": 1 / 3,
+            "dual_clip": 0,
+            "clip": 2 / 3,
+            "tied_groups": 0,
+            "kl_to_old": 1 / 6,
+            "ratio_min": 0.5,
+            "ratio_max": 2,
+            "gradient_norm": np.hypot(0.025, 0.25),
+        },
+        rel=1e-12,
+    )
+    assert all(type(value) is float for value in metrics.values())
+
+
+def test_kl_to_old_looks_from_the_old_policy():
+    # One token, ratio 1/2: k3(log 1/2) = 1/2 + log 2 - 1; the other way round it is 1 - log 2.
+    log2 = np.log(2)
+    scenario = build_scenario(rewards=[[1]], logp_new=[[[-2 * log2]]], logp_old=[[[-log2]]])
+    assert evaluate(scenario).metrics["kl_to_old"] == pytest.approx(log2 - 0.5, rel=1e-14)
+
+
+def test_share_of_tied_groups():
+    metrics = evaluate(build_scenario(rewards=[[1, 1], [1, 0], [NAN, 1], [0, 0]])).metrics
+    assert metrics["tied_groups"] == 0.5
+
+
+def test_on_policy_objective_is_zero_and_its_gradient_is_not():
+    evaluation = evaluate(build_scenario(rewards=[[1.0, 0.0, 0.0, 1.0]]))
+    assert (evaluation.objective, evaluation.loss) == (0, 0)
+    assert not np.signbit([evaluation.objective, evaluation.loss]).any()
+    assert evaluation.gradient.all()
+
+
+def test_gradient_norm_is_finite_where_squares_are_not():
+    for size in (1e-200, 1e200):
+        scenario = build_scenario(
+            rewards=[[size, 0]], conventions=Conventions.of(advantage="mean_only")
+        )
+        # A = +-size/2, weight 1/2: two gradients of size/4
+        norm = evaluate(scenario).metrics["gradient_norm"]
+        assert norm == pytest.approx(size / 4 * 2**0.5, rel=1e-14)
+
+
+def test_batch_without_any_valid_token():
+    evaluation = evaluate(build_scenario(rewards=[[1, 0]], mask=[[[0], [0]]]))
+    assert (evaluation.objective, evaluation.loss, evaluation.mean_kl) == (0, 0, 0)
+    assert evaluation.metrics["ratio_min"] == evaluation.metrics["ratio_max"] == 1
+    assert not any(evaluation.metrics[key] for key in ("clip", "kl_to_old", "gradient_norm"))
+
+
+ROWS = combinations(with_options=("kl",))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("conventions", ROWS, ids=name)
+def test_shapes_types_padding_and_sum_under_every_combination(conventions, dtype):
+    scenario = edge_scenario(conventions, dtype)
+    before = {key: array.copy() for key, array in scenario.arrays.items()}
+    evaluation = evaluate(scenario)
+    for key in PER_TOKEN:
+        array = getattr(evaluation, key)
+        assert (array.shape, array.dtype) == (scenario["mask"].shape, np.dtype(dtype)), key
+        assert np.isfinite(array).all(), key
+        assert not array[~scenario.valid].any(), key
+    for key in FLAGS:
+        array = getattr(evaluation, key)
+        assert (array.shape, array.dtype) == (scenario["mask"].shape, np.dtype(bool)), key
+        assert not array[~scenario.valid].any(), key
+    for key in ("scores", "advantages"):
+        assert getattr(evaluation, key).dtype == dtype, key
+    assert evaluation.objective == pytest.approx(
+        evaluation.contribution.sum(dtype=float), rel=1e-12, abs=1e-15
+    )
+    for key, array in before.items():
+        np.testing.assert_array_equal(scenario[key], array, strict=True)
+    results = list(arrays_of(evaluation).values())
+    given = list(scenario.arrays.values())
+    for i, array in enumerate(results):
+        assert not any(np.shares_memory(array, other) for other in results[i + 1 :] + given)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("conventions", ROWS, ids=name)
+def test_never_nan_at_the_ends_of_the_number_range(conventions, dtype):
+    big = float(np.finfo(dtype).max)
+    tiny = float(np.finfo(dtype).smallest_subnormal)
+    ends = [0.0, -0.0, -tiny, -1.0, -100.0, -800.0, -big / 2, -big, -INF]
+    new, old, ref = (grid.reshape(3, 9, 27) for grid in np.meshgrid(ends, ends, ends))
+    rewards = np.resize([big, -big, 0.0, tiny, 1.0, NAN, -big / 2], (3, 9))
+    advantages = np.resize([big, -1.0, 0.0, -tiny, tiny, 1.0, -big], (3, 9))
+    given = {"rewards": rewards, "advantages": advantages}
+    given |= {"logp_new": new, "logp_old": old, "logp_ref": ref}
+    arrays = {key: np.asarray(value, dtype) for key, value in given.items()}
+    for beta in (0.0, 1e6):
+        chosen = conventions.replace("kl", beta=beta)
+        # A caller may have told NumPy to raise; over- and underflow must not reach them either.
+        with np.errstate(all="raise"):
+            evaluation = evaluate(build_scenario(conventions=chosen, **arrays))
+        for key, array in arrays_of(evaluation).items():
+            assert not np.isnan(array).any(), key
+        numbers = [evaluation.objective, evaluation.loss, evaluation.mean_kl]
+        assert not np.isnan([*numbers, *evaluation.metrics.values()]).any()
+
+
+def test_evaluation_names_its_scenario():
+    scenario = worked()
+    assert evaluate(scenario).scenario is scenario
+    assert isinstance(scenario, Scenario)
