@@ -1,0 +1,49 @@
+"""Overview: what does one reward change? The first look, and the whole step on one screen."""
+
+import streamlit as st
+
+from pages._ui import charts, page, panels
+from pages._ui.quantities import PIPELINE
+
+with page.frame("Overview") as shown:
+    panels.group_head(shown, "overview")
+    table, picture = st.columns([5, 7], gap="large")
+    with table:
+        panels.rewards_of_group(shown)
+        panels.group_line(shown)
+    with picture:
+        panels.chart(
+            charts.advantage_bars(shown.evaluation, shown.prompt, **shown.looks), "bars", cells=True
+        )
+    panels.summary(shown)
+
+    panels.heading(
+        "The whole step, token by token",
+        "From the advantage to the gradient. × is clipped; padding is empty. Click a cell.",
+    )
+    with st.container(key="pipeline"):
+        for column, quantity in zip(st.columns(len(PIPELINE)), PIPELINE, strict=True):
+            with column:
+                figure = charts.token_heatmap(
+                    shown.evaluation,
+                    quantity,
+                    prompts=shown.prompt,
+                    compact=True,
+                    **shown.looks,
+                )
+                panels.chart(figure, f"pipeline_{quantity}", cells=True)
+
+    steps, said = st.columns([7, 5], gap="large")
+    with steps:
+        panels.token_chain(shown, "overview")
+    with said:
+        panels.findings("Overview")
+        panels.formulas(shown, "overview")
+
+    panels.arrays(
+        shown,
+        ("logp_new", "logp_old", "logp_ref", "mask", "present", "advantages"),
+        "overview",
+    )
+    panels.all_conventions("overview")
+    panels.code_and_sources(shown, "overview")

@@ -1,0 +1,202 @@
+"""The table that a scenario file holds: from a scenario, back to one, and laid out to read."""
+
+import json
+import math
+
+import numpy as np
+
+from grpo_core import ARRAYS, Choice, Conventions, Scenario, ScenarioError, Texts, build_scenario
+from grpo_core.scenario import counting_cells
+
+from .codec.scenarios import plain_arrays
+from .codec.texts import TEXT_LIMIT
+
+CELL_LIMIT = 500_000  # tokens of one file
+_INFINITY = "-inf"
+
+
+def check_table(value, name, known):
+    """Refuse what is not a table, and the first key that means nothing."""
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{name} is not a table of names and values, as in {{...}}.")
+    for key in value:
+        if key not in known:
+            listing = ", ".join(known)
+            raise ScenarioError(f"{name} holds {key!r}, which is not known; known are {listing}.")
+
+
+def listed_arrays(scenario):
+    """The arrays as nested lists, without masks that a reader gets from the rest as well."""
+    listed = {}
+    implied = {"mask": scenario.valid, "present": True}
+    for key, array in scenario.arrays.items():
+        if ARRAYS[key].kind == "bool":
+            if key not in implied or np.any(array != implied[key]):
+                listed[key] = array.astype(int).tolist()
+        else:
+            counts = counting_cells(scenario.arrays, ARRAYS[key])
+            listed[key] = _spelled(np.where(counts, array, np.nan).tolist())
+    return listed
+
+
+def _spelled(value):
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return _INFINITY
+    negative_zero = value == 0 and math.copysign(1, value) < 0
+    return int(value) if value.is_integer() and abs(value) < 1e15 and not negative_zero else value
+
+
+def with_infinities(name, value):
+    """Nested lists with "-inf" as a number; any other text is refused."""
+    if isinstance(value, list):
+        return [with_infinities(name, each) for each in value]
+    if isinstance(value, str):
+        if value != _INFINITY:
+            raise ScenarioError(f'{name} holds the text {value!r}; wanted numbers, null or "-inf".')
+        return -math.inf
+    return value
+
+
+def said(scenario):
+    """What a scenario holds beside arrays, as a table."""
+    rest = {
+        "conventions": {
+            stage: {"variant": choice.variant, **choice.options}
+            for stage, choice in scenario.conventions.choices.items()
+        }
+    }
+    texts = {}
+    if scenario.texts.prompts:
+        texts["prompts"] = list(scenario.texts.prompts)
+    if scenario.texts.tokens:
+        first = _first_valid(scenario.valid)
+        texts["tokens"] = [
+            [_shortened(tokens, first[p][g]) for g, tokens in enumerate(group)]
+            for p, group in enumerate(scenario.texts.tokens)
+        ]
+    if texts:
+        rest["texts"] = texts
+    return {**rest, "drift": scenario.drift}
+
+
+def _first_valid(valid):
+    return valid.argmax(axis=2).tolist()
+
+
+def _shortened(tokens, first):
+    """One string where that says the same."""
+    text = "".join(tokens)
+    return text if _placed(list(text), first, len(tokens)) == tuple(tokens) else list(tokens)
+
+
+def _placed(texts, first, length):
+    """A row of `length` texts that begins at a position; None if it does not fit."""
+    if len(texts) == length:
+        return tuple(texts)
+    after = length - first - len(texts)
+    return (*[""] * first, *texts, *[""] * after) if after >= 0 else None
+
+
+def assembled(arrays, document):
+    """A scenario from checked arrays and the rest of a document."""
+    if not any(key in ARRAYS and ARRAYS[key].axes for key in arrays):
+        raise ScenarioError("The file holds no arrays; at least rewards are needed.")
+    if any(array.size > CELL_LIMIT for array in arrays.values()):
+        raise ScenarioError(f"The batch is too large: at most {CELL_LIMIT:,} tokens are read.")
+    if "mask" not in arrays:
+        per_token = [key for key in arrays if ARRAYS[key].axes == ARRAYS["mask"].axes]
+        if per_token:
+            arrays = {**arrays, "mask": ~np.isnan(arrays[per_token[0]])}
+    drift = document.get("drift", 1.0)
+    if isinstance(drift, bool) or not isinstance(drift, (int, float)):
+        raise ScenarioError("drift is not a number.", field="drift")
+    try:
+        built = build_scenario(
+            **arrays, conventions=_conventions(document.get("conventions", {})), drift=float(drift)
+        )
+    except OverflowError:
+        raise ScenarioError("The file holds a number that is too large.") from None
+    texts = _texts(document.get("texts", {}), built)
+    return Scenario(plain_arrays(built), built.conventions, texts, built.drift)
+
+
+def _conventions(given):
+    if not isinstance(given, dict):
+        raise ScenarioError("conventions is not a table of stages.")
+    choices = {}
+    for stage, choice in given.items():
+        if not isinstance(choice, dict) or not isinstance(choice.get("variant"), str):
+            raise ScenarioError(f"conventions: {stage!r} is no table with a variant.", field=stage)
+        options = {key: value for key, value in choice.items() if key != "variant"}
+        for key, value in options.items():
+            finite = math.isfinite(value) if isinstance(value, (int, float)) else True
+            if not isinstance(value, (str, int, float)) or not finite:
+                field = f"{stage}.{key}"
+                raise ScenarioError(f"conventions: {field} is no number or word.", field=field)
+        choices[stage] = Choice(choice["variant"], options)
+    return Conventions(choices)
+
+
+def _texts(given, scenario):
+    check_table(given, "texts", ("prompts", "tokens"))
+    P, G, L = scenario.sizes.values()
+    prompts, tokens = given.get("prompts", []), given.get("tokens", [])
+    if not isinstance(prompts, list) or len(prompts) > P:
+        raise ScenarioError(f"texts: prompts is no list of at most {P} texts.")
+    _check_texts(prompts, "prompts")
+    if not tokens:
+        return Texts(tuple(prompts))
+    if not isinstance(tokens, list) or len(tokens) > P:
+        raise ScenarioError(f"texts: tokens is no list of at most {P} groups.")
+    first = _first_valid(scenario.valid)
+    rows = []
+    for p in range(P):
+        group = tokens[p] if p < len(tokens) else []
+        if not isinstance(group, list) or len(group) > G:
+            raise ScenarioError(f"texts: tokens of prompt {p} is no list of at most {G} rows.")
+        group = [*group, *[""] * (G - len(group))]
+        rows.append(tuple(_row(texts, first[p][g], L, (p, g)) for g, texts in enumerate(group)))
+    return Texts(tuple(prompts), tuple(rows))
+
+
+def _row(texts, first, length, where):
+    spot = f"tokens of prompt {where[0]}, completion {where[1]}"
+    if not isinstance(texts, (str, list)):
+        raise ScenarioError(f"texts: {spot} is neither a text nor a list of texts.", where=where)
+    row = list(texts)
+    _check_texts(row, spot)
+    placed = _placed(row, first, length)
+    if placed is None:
+        raise ScenarioError(
+            f"texts: {spot} has {len(row)} texts, more than there are positions.", where=where
+        )
+    return placed
+
+
+def _check_texts(texts, spot):
+    if not all(isinstance(text, str) for text in texts):
+        raise ScenarioError(f"texts: {spot} holds something that is not a text.")
+    whole = "".join(texts)
+    if len(whole) > TEXT_LIMIT:
+        raise ScenarioError(f"texts: {spot} has more than {TEXT_LIMIT:,} characters.")
+    try:
+        whole.encode()
+    except UnicodeEncodeError:
+        raise ScenarioError(f"texts: {spot} holds half of a character.") from None
+
+
+def laid_out(value, indent=""):
+    """JSON text: tables and nested lists over several lines, everything flat on one."""
+    inner = indent + "  "
+    nested = isinstance(value, (dict, list))
+    parts = (value.values() if isinstance(value, dict) else value) if nested else ()
+    if not any(isinstance(part, (dict, list)) for part in parts):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(key)}: {laid_out(part, inner)}" for key, part in value.items()]
+        return "{\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + laid_out(part, inner) for part in value) + f"\n{indent}]"

@@ -1,0 +1,97 @@
+"""The arrays of a scenario as NumPy code."""
+
+import textwrap
+
+import numpy as np
+
+from grpo_core import ARRAYS, STAGES
+
+
+def array_lines(scenario):
+    """Code that rebuilds what a script needs of a scenario's arrays, bit for bit.
+
+    Parameters
+    ----------
+    scenario : Scenario
+
+    Returns
+    -------
+    list of str
+        Lines that define the arrays by their keys, ``valid``, and the log-probabilities as
+        used: 0 where nothing counts, drift applied.
+    """
+    sizes = ", ".join(f"{axis} = {size}" for axis, size in scenario.sizes.items())
+    valid, present = scenario.valid, scenario["present"]
+    needed = {key for stage in STAGES for key in scenario.conventions.variant(stage).needs}
+    optional = [key for key in needed | {"logged_loss"} if key in scenario]
+    written = {}
+    lines = [f"# {sizes}", "nan, inf = np.nan, np.inf"]
+    for key, spec in ARRAYS.items():
+        if not (spec.required or key in optional):
+            continue
+        counts = {"PG": present, "PGL": valid, "": True}[spec.axes]
+        filler = np.nan if key == "rewards" else 0
+        array = scenario[key] if spec.kind == "bool" else np.where(counts, scenario[key], filler)
+        array = array.astype(scenario[key].dtype)
+        same = next((k for k, other in written.items() if _same(other, array)), None)
+        lines += [f"{key} = {same}"] if same else _assignment(key, array)
+        written[key] = array
+    lines += [
+        "",
+        "# Select what counts before any arithmetic: padding may hold anything.",
+        "valid = mask & present[..., None]  # (P, G, L)",
+        *(f"{key} = np.where(valid, {key}, 0.0)" for key in ("logp_new", "logp_old", "logp_ref")),
+    ]
+    return lines + _drift_lines(scenario)
+
+
+def _same(left, right):
+    alike = left.dtype == right.dtype and left.shape == right.shape and left.ndim == 3
+    return alike and left.tobytes() == right.tobytes()
+
+
+def _assignment(key, array):
+    """``key = np.array(...)``, every number with the digits that give it back exactly."""
+    if array.ndim == 0:
+        return [f"{key} = {array.item()!r}"]
+    if array.dtype == bool and array.all():
+        return [f"{key} = np.ones({array.shape}, dtype=bool)"]
+    kind = {"float64": "", "float32": ", dtype=np.float32", "bool": ", dtype=bool"}
+    return [f"{key} = np.array([", *_rows(array), f"]{kind[array.dtype.name]})"]
+
+
+def _rows(array, indent=4):
+    """The rows of an array as lines of nested lists, without the outermost brackets."""
+    space = " " * indent
+    if array.ndim > 2:
+        groups = []
+        for group in array:
+            first, *rest = _rows(group, indent + 1)
+            groups += [f"{space}[{first.lstrip()}", *rest]
+            groups[-1] = groups[-1].removesuffix(",") + "],"
+        return groups
+    numbers = array.astype(int) if array.dtype == bool else array
+    rows = ("[" + ", ".join(str(number) for number in row) + "]," for row in numbers)
+    wrapped = (
+        textwrap.wrap(row, 96, initial_indent=space, subsequent_indent=space + " ") for row in rows
+    )
+    return [line for row in wrapped for line in row]
+
+
+def _drift_lines(scenario):
+    if scenario.drift == 1:
+        return []
+    infinite = any(np.any(np.isinf(scenario[k][scenario.valid])) for k in ("logp_new", "logp_old"))
+    nearer = "logp_new" if scenario.drift > 0.5 else "logp_old"
+    step = "np.where(logp_new == logp_old, 0.0, logp_new - logp_old)"
+    drifted = "logp_old + drift * step"
+    return [
+        "",
+        "# The new policy, moved along the line from the old one; held at 0 = log(1).",
+        f"drift = {scenario.drift!r}",
+        f"step = {step if infinite else 'logp_new - logp_old'}",
+        f"drifted = {drifted}",
+        *([f"drifted = np.where(np.isinf(step), {nearer}, drifted)"] if infinite else []),
+        "held = valid & (drifted > 0) & (drifted > np.maximum(logp_new, logp_old))",
+        "logp_new = np.where(held, 0.0, drifted)",
+    ]

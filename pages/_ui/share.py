@@ -1,0 +1,140 @@
+"""The tools at the head of every page: example, link, pin, save and open."""
+
+import streamlit as st
+
+from grpo_core import ScenarioError
+
+from . import export, files, state
+from .link import LIMIT
+from .view import View
+
+_UPLOAD_MB = 5
+
+
+def tools():
+    """Example picker, pinning, and everything that leaves the page."""
+    _example_picker()
+    with st.popover("Pin", icon=":material/push_pin:"):
+        _pin()
+    with st.popover("Share", icon=":material/share:"):
+        link, save, opened = st.tabs(["Link", "Export", "Open"])
+        with link:
+            _link()
+        with save:
+            _export()
+        with opened:
+            _open_file()
+
+
+def _example_picker():
+    shipped = state.examples()
+    here = state.store()
+    present = next((key for key, row in shipped.items() if row.scenario is here.scenario), None)
+    st.session_state["example"] = present
+
+    def change():
+        key = st.session_state["example"]
+        if key is not None:
+            state.load(shipped[key].scenario, View(pinned=here.view.pinned))
+
+    st.selectbox(
+        "Example",
+        list(shipped),
+        key="example",
+        format_func=lambda key: shipped[key].title,
+        placeholder="Your own numbers",
+        on_change=change,
+        label_visibility="collapsed",
+        width=220,
+    )
+
+
+def _link():
+    here = state.store()
+    if here.too_large:
+        st.write(
+            f"This example is too large for a link of {LIMIT:,} characters. Save it as a file "
+            "(Export: 'Example as JSON') and send that."
+        )
+        return
+    st.write("The whole example is in this address. Copy it, and anyone sees the same numbers.")
+    st.code(state.address(), language=None, wrap_lines=True, height=160)
+    st.caption(f"{len(state.address()):,} characters. The address bar holds the same.")
+
+
+def _pin():
+    here = state.store()
+    st.write("Pin the present state as A. Every picture then shows A beside what you do next.")
+    st.button(
+        "Pin this state as A",
+        key="pin",
+        on_click=lambda: state.pin(here.scenario),
+    )
+    if here.view.pinned is not None:
+        pinned = here.view.pinned
+        st.button("Go back to A", key="unpin_back", on_click=lambda: state.load(pinned))
+        st.button("Unpin", key="unpin", on_click=lambda: state.pin(None))
+
+
+def _export():
+    scenario = state.store().scenario
+    evaluation = state.evaluation_of(scenario)
+    rows = (
+        ("NumPy script", "grpo_example.py", "text/x-python", lambda: export.script(scenario)),
+        (
+            "Notebook",
+            "grpo_example.ipynb",
+            "application/x-ipynb+json",
+            lambda: export.notebook(scenario, "GRPO example"),
+        ),
+        (
+            "Arrays (npz)",
+            "grpo_example.npz",
+            "application/octet-stream",
+            lambda: files.scenario_to_npz(scenario, evaluation),
+        ),
+        (
+            "Example as JSON",
+            "grpo_example.json",
+            "application/json",
+            lambda: files.scenario_to_json(scenario),
+        ),
+        (
+            "Tables (CSV, zipped)",
+            "grpo_tables.zip",
+            "application/zip",
+            lambda: export.tables_zip(evaluation),
+        ),
+    )
+    for label, name, mime, build in rows:
+        st.download_button(
+            label, build, name, mime, key=f"export_{name}", on_click="ignore", width="stretch"
+        )
+
+
+def _open_file():
+    key = f"open_file_{state.store().version}"
+
+    def change():
+        upload = st.session_state.get(key)
+        if upload is None:
+            return
+        try:
+            if upload.name.lower().endswith(".npz"):
+                scenario = files.scenario_from_npz(upload.getvalue())
+            else:
+                scenario = files.scenario_from_json(upload.getvalue().decode("utf-8"))
+        except UnicodeDecodeError:
+            state.store().message = "This file is not text. Open a JSON or npz file saved here."
+        except ScenarioError as error:
+            state.store().message = f"The file was not opened: {error}"
+        else:
+            state.load(scenario, View())
+
+    st.file_uploader(
+        "Open a saved example (JSON or npz)",
+        type=["json", "npz"],
+        key=key,
+        max_upload_size=_UPLOAD_MB,
+        on_change=change,
+    )

@@ -1,0 +1,329 @@
+"""The exported script and notebook give the core's numbers with NumPy alone; the CSV is safe."""
+
+import ast
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from grpo_core import STAGES, Conventions, Texts, build_scenario, evaluate
+from grpo_core.variants import OneOf
+from pages._ui import export
+from pages._ui.examples import load_examples
+from pages._ui.export_code import SNIPPETS
+from pages._ui.export_tables import _PER_TOKEN
+
+# Runs every script of a folder, saves what each calls its results, and refuses any import
+# beyond NumPy and the standard library.
+RUNNER = """
+import pathlib, runpy, sys
+before = set(sys.modules)
+import numpy as np
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
+    results = runpy.run_path(str(path))["results"]
+    np.savez(path.with_suffix(".npz"), **results)
+names = {name.partition(".")[0] for name in set(sys.modules) - before}
+foreign = sorted(
+    name for name in names
+    if "site-packages" in str(getattr(sys.modules.get(name), "__file__", None) or "")
+)
+print("FOREIGN", foreign)
+"""
+
+
+def run_scripts(folder, scripts):
+    """Run scripts in one isolated interpreter; results by name of the script."""
+    runner = folder / "runner" / "run.py"
+    runner.parent.mkdir()
+    runner.write_text(RUNNER)
+    for name, text in scripts.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    environment = {"PATH": os.environ["PATH"], "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", str(runner), str(folder)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().splitlines()[-1] == "FOREIGN ['numpy']"
+    return {name: np.load(folder / f"{name}.npz") for name in scripts}
+
+
+def assert_equal_numbers(name, results, scenario):
+    """Every result has the core's shape and value, to 1e-12 in float64 and 1e-5 in float32."""
+    evaluation = evaluate(scenario)
+    single = evaluation.ratio.dtype == np.float32
+    tolerance = {"rtol": 1e-5, "atol": 1e-6} if single else {"rtol": 1e-12, "atol": 1e-15}
+    assert len(results.files) > 15
+    for key in results.files:
+        wanted, got = np.asarray(getattr(evaluation, key)), results[key]
+        assert got.shape == wanted.shape, f"{name}: {key}"
+        if wanted.dtype == bool:
+            np.testing.assert_array_equal(got, wanted, err_msg=f"{name}: {key}")
+        else:
+            np.testing.assert_allclose(got, wanted, **tolerance, err_msg=f"{name}: {key}")
+
+
+def rough_scenario(seed=0, conventions=None, dtype=np.float64, **more):
+    """A batch with padding, holes, a missing reward, an absent completion and a tied group."""
+    rng = np.random.default_rng(seed)
+    shape = (3, 4, 5)
+    old = -rng.exponential(1.0, shape)
+    arrays = {
+        "rewards": np.array(
+            [[1.0, 0.1, np.nan, 0.25], [0.1, 0.1, 0.1, 0.1], [2.0, -1.0, 0.5, 7.0]], dtype
+        ),
+        "logp_old": old.astype(dtype),
+        "logp_new": np.minimum(old + rng.normal(0, 0.4, shape), 0).astype(dtype),
+        "logp_ref": np.minimum(old + rng.normal(0, 0.3, shape), 0).astype(dtype),
+        "mask": np.arange(5) < rng.integers(1, 6, (3, 4, 1)),
+        "present": np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]], bool),
+        "advantages": rng.normal(size=(3, 4)),
+    }
+    arrays["mask"][0, 1] = [True, False, True, True, False]
+    arrays["mask"][0, 3] = False  # a completion without tokens
+    for key in ("logp_old", "logp_new", "logp_ref"):
+        arrays[key][~arrays["mask"]] = np.nan
+        arrays[key][0, 0, 0] = arrays["logp_old"][0, 0, 0]  # a log-ratio of exactly 0
+    arrays["logp_ref"][1, 0, 0] = arrays["logp_new"][1, 0, 0] - 1e-9
+    arrays.update(more)
+    drift = arrays.pop("drift", 1.0)
+    return build_scenario(conventions=conventions or Conventions.of(), drift=drift, **arrays)
+
+
+def values_of(domain):
+    """Every value of a choice; of a number two that differ from the default."""
+    if isinstance(domain, OneOf):
+        return tuple(domain.words)
+    return (7, 40) if domain.integer else (domain.low + 0.5, domain.low + 0.05)
+
+
+def every_row():
+    """Conventions that between them use every variant with several values of each option."""
+    rows = {"defaults": Conventions.of()}
+    for stage, table in STAGES.items():
+        for key, variant in table.variants.items():
+            rows[f"{stage}-{key}"] = Conventions.of(**{stage: key})
+            for option in variant.options:
+                for value in values_of(option.domain):
+                    name = f"{stage}-{key}-{option.key}-{value}".replace(".", "_")
+                    rows[name] = Conventions.of(**{stage: (key, {option.key: value})})
+    for key in STAGES["kl"].variants:
+        rows[f"sequence-reward-{key}"] = Conventions.of(
+            kl=(key, {"place": "reward"}), ratio="sequence", surrogate="dual_clip"
+        )
+    return rows
+
+
+ROWS = every_row()
+EDGES = {
+    "drift": rough_scenario(drift=1.7),
+    "drift-half": rough_scenario(drift=0.5),
+    "single": rough_scenario(dtype=np.float32, advantages=None),
+    "single-sequence": rough_scenario(
+        conventions=Conventions.of(ratio="sequence", kl=("k2", {"place": "reward"})),
+        dtype=np.float32,
+        advantages=None,
+    ),
+    "huge-rewards": rough_scenario(
+        rewards=[[1e200, -1e200, 1e200, 3e200], [1e308, -1e308, 1.0, 0.0], [1e-200, 2e-200, 0, 0]]
+    ),
+    "no-token": rough_scenario(mask=np.zeros((3, 4, 5), bool)),
+    "no-score": rough_scenario(rewards=np.full((3, 4), np.nan)),
+    "one": build_scenario(rewards=[[1.0]]),
+}
+
+
+def infinite_scenario(**conventions):
+    inf = np.inf
+    new = [[[-1, -inf], [-1, -1], [-2, -1], [-800.0, -1]]]
+    old = [[[-1, -2], [-1, -inf], [-2, -inf], [-1, -800.0]]]
+    ref = [[[-inf, -2], [-1, -1], [-2, -1], [-1, -inf]]]
+    return build_scenario(
+        rewards=[[1, 0, 0, 1]],
+        logp_new=new,
+        logp_old=old,
+        logp_ref=ref,
+        conventions=Conventions.of(**conventions),
+    )
+
+
+EDGES["infinite"] = infinite_scenario()
+EDGES["infinite-zero-advantage"] = infinite_scenario().replace(rewards=[[1.0, 1.0, 1.0, 1.0]])
+for _kl in STAGES["kl"].variants:
+    EDGES[f"infinite-{_kl}"] = infinite_scenario(kl=_kl, ratio="sequence", surrogate="dual_clip")
+    EDGES[f"infinite-reward-{_kl}"] = infinite_scenario(kl=(_kl, {"place": "reward"}))
+    EDGES[f"infinite-only-{_kl}"] = infinite_scenario(
+        kl=(_kl, {"place": "reward"}), advantage="mean_only"
+    )
+
+
+def test_every_variant_has_its_code():
+    assert set(SNIPPETS) == {(s, v) for s, stage in STAGES.items() for v in stage.variants}
+
+
+def test_script_gives_equal_numbers_for_every_row_and_edge(tmp_path):
+    scenarios = {name: rough_scenario(conventions=row) for name, row in ROWS.items()} | EDGES
+    results = run_scripts(tmp_path, {n: export.script(s) for n, s in scenarios.items()})
+    for name, scenario in scenarios.items():
+        assert_equal_numbers(name, results[name], scenario)
+
+
+def test_script_gives_equal_numbers_for_every_example(tmp_path):
+    examples = load_examples()
+    assert examples
+    scripts = {key: export.script(row.scenario) for key, row in examples.items()}
+    results = run_scripts(tmp_path, scripts)
+    for key, row in examples.items():
+        assert_equal_numbers(key, results[key], row.scenario)
+
+
+def test_script_holds_the_arrays_bit_for_bit():
+    scenario = rough_scenario(seed=3)
+    program = export.script(scenario)
+    tree = ast.parse(program)
+    assigned = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    rewards = assigned["rewards"]
+    listed = ast.unparse(rewards.args[0]).replace("nan", "None")
+    got = np.array(ast.literal_eval(listed), dtype=np.float64)
+    present = scenario["present"]
+    assert got[present].tobytes() == scenario["rewards"][present].tobytes()
+
+
+def test_script_stays_within_100_columns_and_names_its_conventions():
+    for name, row in ROWS.items():
+        program = export.script(rough_scenario(conventions=row))
+        assert max(map(len, program.splitlines())) <= 100, name
+        flat = " ".join(program.split())
+        for stage in STAGES:
+            assert row.variant(stage).label in flat
+
+
+def test_script_says_only_what_is_chosen():
+    program = export.script(rough_scenario())
+    for absent in ("dual", "sequence", "reward_penalty", "float32", "drift", "times("):
+        assert absent not in program.split('"""')[2]
+
+
+def test_results_hold_what_only_some_conventions_compute():
+    dual = export.script(rough_scenario(conventions=Conventions.of(surrogate="dual_clip")))
+    assert '"dual_clipped": dual_clipped' in dual
+    reward = Conventions.of(kl=("k1", {"place": "reward"}))
+    assert '"reward_penalty": reward_penalty' in export.script(rough_scenario(conventions=reward))
+
+
+def test_script_holds_no_text_of_the_example():
+    texts = Texts(("import os # prompt",), ((("token text",),),))
+    scenario = build_scenario(rewards=[[1.0]], texts=texts)
+    for made in (export.script(scenario), export.notebook(scenario, "Title")):
+        assert "import os" not in made
+        assert "token text" not in made
+
+
+def test_notebook_is_valid_and_runs_to_the_scripts_numbers(tmp_path):
+    scenario = rough_scenario(conventions=Conventions.of(ratio="sequence"))
+    book = json.loads(export.notebook(scenario, "A *title*\n# with <b>markup</b>"))
+    assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in book["cells"]]
+    assert len(set(ids)) == len(ids)
+    for cell in book["cells"]:
+        assert cell["cell_type"] in ("markdown", "code")
+        assert isinstance(cell["metadata"], dict)
+        assert all(isinstance(line, str) for line in cell["source"])
+        assert all(line.endswith("\n") for line in cell["source"][:-1])
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            assert cell["execution_count"] is None
+            ast.parse("".join(cell["source"]))
+    heading = book["cells"][0]["source"][0]
+    assert heading == "# A \\*title\\* \\# with \\<b\\>markup\\</b\\>\n"
+    code = ["".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code"]
+    results = run_scripts(tmp_path, {"notebook": "\n\n".join(code)})
+    assert_equal_numbers("notebook", results["notebook"], scenario)
+
+
+def test_notebook_shows_the_formula_of_each_chosen_variant():
+    scenario = rough_scenario()
+    book = json.loads(export.notebook(scenario, "Title"))
+    shown = "".join("".join(c["source"]) for c in book["cells"] if c["cell_type"] == "markdown")
+    for stage in STAGES:
+        assert f"${scenario.conventions.variant(stage).formula}$" in shown
+
+
+def read(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_csv_tables_hold_every_number_in_full():
+    scenario = rough_scenario(seed=5)
+    evaluation = evaluate(scenario)
+    tables = export.tables_csv(evaluation)
+    groups, completions, tokens = (
+        read(tables[name]) for name in ("groups.csv", "completions.csv", "tokens.csv")
+    )
+    assert [float(row["mean"]) for row in groups] == evaluation.mean.tolist()
+    assert [row["tied"] for row in groups] == ["false", "true", "false"]
+    assert [row["scored"] for row in groups] == ["3", "4", "3"]
+    assert len(completions) == scenario["present"].sum()
+    present = scenario["present"]
+    assert [float(r["advantage"]) for r in completions] == evaluation.advantages[present].tolist()
+    assert completions[2]["reward"] == completions[2]["score"] == ""
+    assert len(tokens) == evaluation.valid.sum()
+    for key in _PER_TOKEN:
+        values = getattr(evaluation, key)[evaluation.valid]
+        if values.dtype == bool:
+            assert [row[key] == "true" for row in tokens] == values.tolist()
+        else:
+            assert [float(row[key]) for row in tokens] == values.tolist()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_csv_text_is_never_a_formula(text):
+    texts = Texts((text,), (((text,),),))
+    tables = export.tables_csv(evaluate(build_scenario(rewards=[[-1.0]], texts=texts)))
+    for name, table in tables.items():
+        (row,) = csv.DictReader(io.StringIO(table, newline=""))
+        assert row["text"] == "'" + text, name
+    assert read(tables["completions.csv"])[0]["reward"] == "-1.0"
+
+
+def test_csv_quotes_what_would_break_a_row():
+    texts = Texts(('a "b", c\nd',), ())
+    table = export.tables_csv(evaluate(build_scenario(rewards=[[1.0]], texts=texts)))["groups.csv"]
+    (row,) = csv.DictReader(io.StringIO(table, newline=""))
+    assert row["text"] == 'a "b", c\nd'
+
+
+def test_zip_holds_the_tables_and_does_not_know_the_time():
+    evaluation = evaluate(rough_scenario())
+    made = export.tables_zip(evaluation)
+    assert made == export.tables_zip(evaluation)
+    with zipfile.ZipFile(io.BytesIO(made)) as archive:
+        assert archive.testzip() is None
+        tables = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert tables == export.tables_csv(evaluation)
+
+
+def test_conventions_text_names_each_choice_in_the_words_of_the_tables():
+    for name, row in ROWS.items():
+        text = export.conventions_text(row)
+        for stage in STAGES:
+            variant = row.variant(stage)
+            assert f"{variant.label}. TRL: {variant.trl}. verl: {variant.verl}." in text, name
+            for key, value in row[stage].options.items():
+                option = variant.option(key)
+                words = getattr(option.domain, "words", {}).get(value, value)
+                assert f"{option.label}: {words}. TRL: {option.trl}." in text, name
