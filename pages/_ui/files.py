@@ -64,7 +64,7 @@ def document_from_json(text):
     if len(text) > JSON_LIMIT:
         raise ScenarioError(f"The file is too large: at most {JSON_LIMIT:,} characters are read.")
     try:
-        document = json.loads(text)
+        document = json.loads(text.removeprefix("\ufeff"))  # some editors put it in front
     except json.JSONDecodeError as error:
         raise ScenarioError(
             f"The file is not JSON: line {error.lineno}, column {error.colno}."

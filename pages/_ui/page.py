@@ -71,10 +71,16 @@ def frame(key):
         head = st.container(
             horizontal=True, width="content", vertical_alignment="bottom", key="head_tools"
         )
+    notice = st.empty()
     if state.store().message:
         st.warning(literal(state.store().message), icon=":material/link_off:")
     yield _shown()
     state.write_link()
+    if state.store().too_large:
+        notice.caption(
+            "This example is too large for a link: the address does not hold it, and reloading the "
+            "page loses it. Save it as a file: Share, Export."
+        )
     with head:
         share.tools()
     if not st.context.is_embedded:

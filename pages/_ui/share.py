@@ -72,6 +72,8 @@ def _pin():
     )
     if here.view.pinned is not None:
         pinned = here.view.pinned
+        if pinned.sizes != here.scenario.sizes:
+            st.caption("A has other sizes than the present state, so it is not drawn beside it.")
         st.button("Go back to A", key="unpin_back", on_click=lambda: state.load(pinned))
         st.button("Unpin", key="unpin", on_click=lambda: state.pin(None))
 

@@ -154,9 +154,12 @@ def write_link():
     present = (here.scenario, here.view)
     if here.link_of is not None and all(a is b for a, b in zip(here.link_of, present, strict=True)):
         return
-    link = _encoded(here)
     here.link_of = present
-    here.too_large = len(address(link)) > LIMIT
+    try:
+        link = _encoded(here)
+    except LinkError:  # beyond any link, and not only beyond this address
+        link = None
+    here.too_large = link is None or len(address(link)) > LIMIT
     if here.too_large:
         link = ""
     if link != here.link:

@@ -97,6 +97,10 @@ class TestJson:
         assert found["texts"]["tokens"] == [["1→6", ["<end>", "", "", ""], "116.", ""]]
         assert '        [null, "-inf", null, "-inf"],\n' in text
 
+    def test_a_byte_order_mark_in_front_does_no_harm(self):
+        text = "\ufeff" + scenario_to_json(scenario())
+        assert same_scenario(scenario_from_json(text), scenario())
+
     def test_rewards_are_enough(self):
         assert same_scenario(read(), build_scenario(rewards=[[1, 0]]))
 
