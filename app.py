@@ -40,10 +40,6 @@ with page.frame("Overview") as shown:
         panels.findings("Overview")
         panels.formulas(shown, "overview")
 
-    panels.arrays(
-        shown,
-        ("logp_new", "logp_old", "logp_ref", "mask", "present", "advantages"),
-        "overview",
-    )
+    panels.arrays(shown, "Overview")
     panels.all_conventions("overview")
     panels.code_and_sources(shown, "overview")

@@ -38,5 +38,5 @@ with page.frame("Advantages") as shown:
     with said:
         panels.findings("Advantages")
 
-    panels.arrays(shown, ("mask", "present", "advantages"), "advantages")
+    panels.arrays(shown, "Advantages")
     panels.code_and_sources(shown, "advantages")

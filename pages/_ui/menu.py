@@ -9,7 +9,8 @@ from types import MappingProxyType
 class Page:
     """A page's place in the menu, its address, and the question it answers.
 
-    ``key`` is its address without the slash; findings name pages by it.
+    ``key`` is its address without the slash; findings name pages by it. ``arrays`` can be
+    edited there: the first in the table at the top, the others in the tables at the foot.
     """
 
     key: str
@@ -18,6 +19,7 @@ class Page:
     file: str
     icon: str
     question: str
+    arrays: tuple[str, ...]
 
     @property
     def address(self):
@@ -33,6 +35,15 @@ _ROWS = (
         file="app.py",
         icon=":material/home:",
         question="What does one reward change?",
+        arrays=(
+            "rewards",
+            "logp_new",
+            "logp_old",
+            "logp_ref",
+            "mask",
+            "present",
+            "advantages",
+        ),
     ),
     Page(
         key="Advantages",
@@ -41,6 +52,7 @@ _ROWS = (
         file="pages/Advantages.py",
         icon=":material/bar_chart:",
         question="Who did better than their group?",
+        arrays=("rewards", "mask", "present", "advantages"),
     ),
 )
 

@@ -214,8 +214,9 @@ def all_conventions(where):
             conventions(STAGES, where)
 
 
-def arrays(shown, keys, where):
-    """Tables of arrays for the shown prompt, sizes, paste and reset, in a lazy expander."""
+def arrays(shown, page):
+    """Tables of a page's further arrays, sizes, paste and reset, in a lazy expander."""
+    keys, where = MENU[page].arrays[1:], page.lower()
     box = st.expander(
         "Tables: input arrays, sizes, paste and copy, reset",
         key=f"{where}_arrays",
