@@ -14,6 +14,9 @@ from .variants import table
 
 # Log-softmax in float32 can end up above 0 by rounding alone; more than this is an error.
 LOGP_ROUNDING = 1e-4
+# Tokens of a vocabulary small enough to edit by hand and to sum over exactly.
+VOCABULARY = (2, 8)
+LARGEST_SEED = 999_999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +31,9 @@ class Rule:
 class ArraySpec:
     """One array: its axes (of P, G, L; '' is a single number), cell type, filler and rule.
 
-    ``default`` fills the cells that a resize adds. ``required`` arrays are always there;
-    the others may be absent from a scenario.
+    An array over ``V``, the tokens of a small vocabulary, has a size of its own and stands
+    beside the batch. ``default`` fills the cells that a resize adds. ``required`` arrays are
+    always there; the others may be absent from a scenario.
     """
 
     key: str
@@ -52,6 +56,18 @@ _LOGP = Rule(
     holds=lambda values: np.less_equal(values, LOGP_ROUNDING),  # False for NaN
 )
 _FINITE = Rule(words="a finite number", holds=np.isfinite)
+_PROBABILITY = Rule(
+    words="a probability or a weight: a finite number of at least 0",
+    holds=lambda values: np.isfinite(values) & np.greater_equal(values, 0),
+)
+_SEED = Rule(
+    words=f"a whole number from 0 to {LARGEST_SEED:,}",
+    holds=lambda values: (
+        np.greater_equal(values, 0)
+        & np.less_equal(values, LARGEST_SEED)
+        & np.equal(np.trunc(values), values)
+    ),
+)
 _FLAG = Rule(words="true or false", holds=lambda values: np.ones(np.shape(values), bool))
 
 ARRAYS = table(
@@ -137,6 +153,39 @@ ARRAYS = table(
         help="The loss that a trainer reported for this batch, to compare with.",
         required=False,
     ),
+    ArraySpec(
+        key="dist_new",
+        axes="V",
+        kind="float",
+        default=0.0,
+        label="Distribution, policy",
+        symbol="π",
+        rule=_PROBABILITY,
+        help="Probability of each token of a small vocabulary under the policy.",
+        required=False,
+    ),
+    ArraySpec(
+        key="dist_ref",
+        axes="V",
+        kind="float",
+        default=0.0,
+        label="Distribution, reference",
+        symbol="π ref",
+        rule=_PROBABILITY,
+        help="Probability of each token of a small vocabulary under the reference policy.",
+        required=False,
+    ),
+    ArraySpec(
+        key="seed",
+        axes="",
+        kind="float",
+        default=0.0,
+        label="Seed",
+        symbol="seed",
+        rule=_SEED,
+        help="Chooses the tokens that are sampled from the distribution of the policy.",
+        required=False,
+    ),
 )
 
 
@@ -161,10 +210,10 @@ def as_array(name, value, spec):
     ScenarioError
         Ragged rows, text, complex numbers, or another number of axes.
     """
-    _refuse_ragged(name, value, spec)
     try:
         array = _numbers(np.array(value))
     except (TypeError, ValueError, OverflowError):
+        _refuse_ragged(name, value, spec)
         raise _no_number(name, value, spec) from None
     if array.ndim != len(spec.axes):
         axes = ", ".join(spec.axes)
@@ -194,7 +243,7 @@ def _numbers(array):
 def _no_number(name, value, spec):
     """The error for a value that is not made of numbers, naming its first such cell."""
     where, cell = _first_non_number(value, len(spec.axes)) or ((), value)
-    spot = f" at {place(where)}" if where else ""
+    spot = f" at {place(where, spec.axes)}" if where else ""
     return ScenarioError(
         f"{name}{spot} is {reprlib.repr(cell)}; wanted {spec.rule.words}",
         field=spec.key,
@@ -220,7 +269,7 @@ def _refuse_ragged(name, value, spec, where=()):
     lengths = [len(row) if is_row else None for row, is_row in zip(value, rows, strict=True)]
     for index, length in enumerate(lengths):
         if length != lengths[0]:
-            spot = place((*where, index)) or f"row {index}"
+            spot = place((*where, index), spec.axes) or f"row {index}"
             found = "a single value" if length is None else f"{length} values"
             wanted = "a single value" if lengths[0] is None else f"{lengths[0]}"
             raise ScenarioError(
@@ -246,6 +295,24 @@ def check_shape(name, array, shape, like, spec):
         )
 
 
+def check_vocabulary(arrays):
+    """Refuse distributions of unlike or unusable sizes, and such as add up to 0."""
+    present = {key: array for key, array in arrays.items() if ARRAYS[key].axes == "V"}
+    low, high = VOCABULARY
+    for key, array in present.items():
+        first, size = next(iter(present)), array.size
+        if not low <= size <= high:
+            raise ScenarioError(f"{key} has {size} tokens; wanted {low} to {high}", field=key)
+        if size != present[first].size:
+            raise ScenarioError(
+                f"{key} has {size} tokens; expected {present[first].size} like {first}", field=key
+            )
+        if not np.any(array):
+            raise ScenarioError(
+                f"{key} is 0 at every token; wanted at least one above 0", field=key
+            )
+
+
 def check_cells(name, array, spec, counts):
     """Refuse the first cell that counts and breaks its row's rule, naming its place."""
     _refuse(name, array, counts & ~spec.rule.holds(array), spec)
@@ -254,7 +321,7 @@ def check_cells(name, array, spec, counts):
 def _refuse(name, array, bad, spec):
     if np.any(bad):
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        spot = f" at {place(where)}" if where else ""
+        spot = f" at {place(where, spec.axes)}" if where else ""
         raise ScenarioError(
             f"{name}{spot} is {array[where].item()!r}; wanted {spec.rule.words}",
             field=spec.key,
@@ -262,4 +329,13 @@ def _refuse(name, array, bad, spec):
         )
 
 
-__all__ = ["ARRAYS", "LOGP_ROUNDING", "ArraySpec", "Rule", "as_array", "check_cells", "check_shape"]
+__all__ = [
+    "ARRAYS",
+    "LOGP_ROUNDING",
+    "ArraySpec",
+    "Rule",
+    "as_array",
+    "check_cells",
+    "check_shape",
+    "check_vocabulary",
+]

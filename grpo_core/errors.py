@@ -20,9 +20,11 @@ class ScenarioError(ValueError):
         self.where = tuple(int(index) for index in where)
 
 
-def place(where):
+_AXIS_NAMES = {"P": "prompt", "G": "completion", "L": "token", "V": "token"}
+
+
+def place(where, axes="PGL"):
     """Spell a cell's indices, e.g. ``(0, 2)`` as ``prompt 0, completion 2``."""
     return ", ".join(
-        f"{name} {index}"
-        for name, index in zip(("prompt", "completion", "token"), where, strict=False)
+        f"{_AXIS_NAMES[axis]} {index}" for axis, index in zip(axes, where, strict=False)
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numerics import k3, norm, plus, times, total
+from .numerics import k3, nested_total, norm, plus, times, total
 from .scenario import Scenario, as_batch
 
 
@@ -110,7 +110,7 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
     contribution = times(weight, per_token)
     policy_gradient = ratio.backward(times(weight, surrogate.d_ratio))
     kl_gradient = 0 - times(weight, kl.derivative)
-    objective = float(total(contribution))
+    objective = nested_total(contribution)
     tied = _tied(scores)
     arrays = {
         "ratio": ratio.ratio,
@@ -146,7 +146,7 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
         kl_gradient=kl_gradient,
         objective=objective,
         loss=0.0 - objective,  # not -objective, which would show -0.0
-        mean_kl=float(total(times(weight, kl.value))),
+        mean_kl=nested_total(times(weight, kl.value)),
         metrics=metrics(valid=batch.valid, tied=tied, **arrays),
         **arrays,
     )

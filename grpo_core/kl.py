@@ -91,7 +91,7 @@ KLS = table(
         function=_penalty(_k3),
         formula=r"e^{d} - d - 1,\quad d = \log\pi_{\mathrm{ref}} - \log\pi_{\mathrm{new}}",
         source="DeepSeekMath (arXiv 2402.03300) equation 4",
-        trl="the only choice (use_bias_correction_kl=False)",
+        trl="the only one, with use_bias_correction_kl=False (1.16 weights it by the ratio)",
         verl='kl_loss_type="low_var_kl" (which also clamps)',
         choose_when="GRPO's own: never negative, low variance near 0. Its gradient is that of "
         "the forward KL(ref || new).",

@@ -52,6 +52,15 @@ def total(values, axis=None):
     return np.where(np.isnan(result), -np.inf, result)
 
 
+def nested_total(values):
+    """Sum of a (P, G, L) array by completion, then prompt, then batch.
+
+    The sums `total` gives of completions and of prompts add up to it to the last bit.
+    """
+    result = total(total(total(values, axis=2), axis=1))
+    return float(result if np.isfinite(result) else total(values))
+
+
 def norm(values):
     """Euclidean norm of all values together; their squares neither overflow nor vanish."""
     size = np.abs(values, dtype=np.float64)

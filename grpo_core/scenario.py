@@ -1,5 +1,6 @@
 """Scenario: one example, whole. Arrays, conventions, texts and drift, checked once."""
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
@@ -7,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .arrays import ARRAYS, as_array, check_cells, check_shape
+from .arrays import ARRAYS, as_array, check_cells, check_shape, check_vocabulary
 from .batch import prepare
 from .errors import ScenarioError
 from .numerics import difference, floating
@@ -67,7 +68,8 @@ class Scenario:
     Raises
     ------
     ScenarioError
-        Missing or unknown arrays, wrong shapes, a cell that counts and is not valid.
+        Missing or unknown arrays, wrong shapes, a cell that counts and is not valid, texts of
+        what is not there.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -86,6 +88,7 @@ class Scenario:
                 arrays[key] = as_array(key, value, spec)
         _check_shapes(arrays)
         _check_values(arrays)
+        _check_texts(self.texts, arrays["mask"].shape)
         for array in arrays.values():
             array.setflags(write=False)
         for stage in self.conventions.choices:
@@ -137,7 +140,7 @@ class Scenario:
 
 def counting_cells(arrays, spec):
     """Cells of one array that count, as a boolean array of its shape."""
-    if spec.key in ("mask", "present") or spec.axes == "":
+    if spec.key in ("mask", "present") or spec.axes in ("", "V"):
         return np.ones(arrays[spec.key].shape, dtype=bool)
     if spec.axes == "PG":
         return arrays["present"]
@@ -153,6 +156,8 @@ def _check_shapes(arrays):
             )
     sizes = dict(zip("PGL", shape, strict=True))
     for key, array in arrays.items():
+        if ARRAYS[key].axes == "V":
+            continue  # a size of its own
         expected = tuple(sizes[axis] for axis in ARRAYS[key].axes)
         check_shape(key, array, expected, "mask", ARRAYS[key])
 
@@ -160,6 +165,20 @@ def _check_shapes(arrays):
 def _check_values(arrays):
     for key, array in arrays.items():
         check_cells(key, array, ARRAYS[key], counting_cells(arrays, ARRAYS[key]))
+    check_vocabulary(arrays)
+
+
+def _check_texts(texts, shape):
+    """Refuse texts of prompts, completions or tokens that the batch does not have."""
+    groups = texts.tokens
+    found = (
+        max(len(texts.prompts), len(groups)),
+        max(map(len, groups), default=0),
+        max((len(tokens) for group in groups for tokens in group), default=0),
+    )
+    for size, most, name in zip(found, shape, SIZES.values(), strict=True):
+        if size > most:
+            raise ScenarioError(f"texts have {size} {name}; the batch has {most}", field="texts")
 
 
 def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, **arrays):
@@ -198,7 +217,8 @@ def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, **
 def _refuse_unknown(keys):
     unknown = [key for key in keys if key not in ARRAYS]
     if unknown:
-        raise ScenarioError(f"unknown array {unknown[0]!r}; known are {', '.join(ARRAYS)}")
+        name = reprlib.repr(unknown[0])
+        raise ScenarioError(f"unknown array {name}; known are {', '.join(ARRAYS)}")
 
 
 def _sizes(arrays):
@@ -240,6 +260,9 @@ def resize(scenario, **sizes):
     arrays = {}
     for key, array in scenario.arrays.items():
         spec = ARRAYS[key]
+        if spec.axes == "V":
+            arrays[key] = array
+            continue
         shape = tuple(wanted[axis] for axis in spec.axes)
         fresh = np.full(shape, spec.default, dtype=array.dtype)
         kept = tuple(slice(min(a, b)) for a, b in zip(array.shape, shape, strict=True))
@@ -315,4 +338,6 @@ def same_scenario(left, right):
 def _same_cells(left, right, key):
     counts = counting_cells(left.arrays, ARRAYS[key])
     a, b = left[key], right[key]
-    return a.dtype == b.dtype and a[counts].tobytes() == b[counts].tobytes()
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return a[counts].tobytes() == b[counts].tobytes()

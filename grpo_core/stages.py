@@ -4,6 +4,7 @@ Menus, the link codec, the documentation and the parametrised tests read this ta
 know no variant by name. The stages are listed in the order in which they run.
 """
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -78,9 +79,8 @@ class Conventions:
     def __post_init__(self):
         for key in self.choices:
             if key not in STAGES:
-                raise ScenarioError(
-                    f"unknown stage {key!r}; the stages are {', '.join(STAGES)}", field=key
-                )
+                name, known = reprlib.repr(key), ", ".join(STAGES)
+                raise ScenarioError(f"unknown stage {name}; the stages are {known}", field=key)
         complete = {
             key: complete_choice(stage, self.choices.get(key, Choice(stage.default)))
             for key, stage in STAGES.items()

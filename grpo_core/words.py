@@ -55,12 +55,13 @@ def listing(items):
     return f"{', '.join(head)} and {last}" if head else last
 
 
-def groups(where):
-    """``group 1``, ``groups 0 and 3``, ``groups 0, 1, 2, 3 and 5 more``."""
+def groups(where, which=""):
+    """``the group of prompt 1``, ``the tied groups of prompts 0, 1, 2, 3 and 5 more``."""
     named = [str(index[0]) for index in where[:4]]
     if len(where) > len(named):
         named.append(f"{len(where) - len(named):,} more")
-    return ("group " if len(where) == 1 else "groups ") + listing(named)
+    of = "group of prompt " if len(where) == 1 else "groups of prompts "
+    return f"the {which}{of}{listing(named)}"
 
 
 def cells(where, quantity=None):

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from ..clip_cases import clip_band, unclipped_pull
 from ..errors import place
-from ..numerics import plus, times, total
+from ..numerics import times, total
 from ..words import cells, count, listing, number, opening, percent
 from . import facts
 from .row import FindingRow
@@ -30,12 +31,39 @@ def _say_nothing_clipped_ratio_one(figures):
     return f"Nothing is clipped: the ratio of every token is 1, because {why}."
 
 
+def nothing_clipped_inside_band(evaluation):
+    """The policy has moved, but no ratio has left the band."""
+    band = clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
+    valid = evaluation.valid
+    if band is None or not valid.any() or facts.on_policy(evaluation):
+        return None
+    low, high = float(np.min(evaluation.ratio[valid])), float(np.max(evaluation.ratio[valid]))
+    if low < band[0] or high > band[1]:
+        return None
+    farthest = facts.largest(np.abs(evaluation.log_ratio), valid)
+    return {
+        "places": (farthest,),
+        "lowest": low,
+        "highest": high,
+        "low": float(band[0]),
+        "high": float(band[1]),
+    }
+
+
+def _say_nothing_clipped_inside_band(figures):
+    return (
+        f"Nothing is clipped: every ratio, from {number(figures['lowest'])} to "
+        f"{number(figures['highest'])}, is inside the band ({number(figures['low'], 6)} to "
+        f"{number(figures['high'], 6)}). {opening(place(figures['places'][0]))} has moved farthest."
+    )
+
+
 def clipped_share(evaluation):
     """Tokens whose policy gradient is stopped, and how much of it they would have had."""
     stopped = evaluation.clipped_low | evaluation.clipped_high | evaluation.dual_clipped
     if not stopped.any():
         return None
-    pull = _unclipped_pull(evaluation)
+    pull = unclipped_pull(evaluation)
     dual = evaluation.dual_clipped & ~(evaluation.clipped_low | evaluation.clipped_high)
     return {
         "places": (facts.largest(pull, stopped),),
@@ -48,19 +76,6 @@ def clipped_share(evaluation):
     }
 
 
-def _unclipped_pull(evaluation):
-    """Size of each token's policy gradient without clipping, against the largest of them.
-
-    weight * abs(A) * ratio, by way of logarithms: ratios may be beyond any number.
-    """
-    size = np.abs(evaluation.token_advantages).astype(np.float64)
-    scale = np.log(evaluation.weight.astype(np.float64)) + np.log(size)  # log(0) = -inf
-    log_pull = plus(scale, evaluation.log_ratio)
-    top = np.max(log_pull)
-    relative = np.where(log_pull == top, 0.0, log_pull - top)  # inf - inf would be NaN
-    return np.where(evaluation.valid & (size > 0), np.exp(relative), 0.0)
-
-
 def _say_clipped_share(figures):
     kinds = {
         "above the band with a positive advantage": figures["high"],
@@ -71,14 +86,15 @@ def _say_clipped_share(figures):
     n = sum(kinds.values())
     return (
         f"{n:,} of {count(figures['tokens'], 'token')} ({percent(figures['share'])}) "
-        f"{'is' if n == 1 else 'are'} clipped: {listing(parts)}. With "
-        f"{'it' if n == 1 else 'them'} {percent(figures['lost'])} of the policy gradient is lost."
+        f"{'is' if n == 1 else 'are'} clipped: {listing(parts)}. Summed by size, "
+        f"{percent(figures['lost'])} of the policy gradient is lost with "
+        f"{'it' if n == 1 else 'them'}."
     )
 
 
 def outside_band_not_clipped(evaluation):
     """Ratios outside the band on the side that the advantage's sign leaves open."""
-    band = _band(evaluation)
+    band = clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
     if band is None:
         return None
     low, high = band
@@ -101,16 +117,6 @@ def outside_band_not_clipped(evaluation):
         "ratio": float(evaluation.ratio[farthest]),
         "advantage": float(evaluation.token_advantages[farthest]),
     }
-
-
-def _band(evaluation):
-    """Edges of the clip band in the evaluation's own precision; None without a band."""
-    low = facts.option(evaluation, "surrogate", "epsilon_low")
-    high = facts.option(evaluation, "surrogate", "epsilon_high")
-    if low is None or high is None:
-        return None
-    cast = evaluation.ratio.dtype.type
-    return cast(1 - low), cast(1 + high)
 
 
 def _say_outside_band_not_clipped(figures):
@@ -153,6 +159,14 @@ ROWS = (
         question="Why does nothing clip?",
         find=nothing_clipped_ratio_one,
         sentence=_say_nothing_clipped_ratio_one,
+    ),
+    FindingRow(
+        code="nothing_clipped_inside_band",
+        severity="note",
+        page="Clipping",
+        question="Why does nothing clip?",
+        find=nothing_clipped_inside_band,
+        sentence=_say_nothing_clipped_inside_band,
     ),
     FindingRow(
         code="clipped_share",

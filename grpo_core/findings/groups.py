@@ -100,14 +100,14 @@ def _say_tie_broken_by_kl(figures):
 
 def tied_group(evaluation):
     """Groups of two or more scores that are all equal."""
-    tied = evaluation.tied
+    # A tied group with an advantage all the same is said by the finding on residues.
+    tied = evaluation.tied & (facts.group_max(np.abs(evaluation.advantages)) == 0)
     if not tied.any():
         return None
     return {
         "places": facts.places(tied),
         "of": len(tied),
         "score": float(evaluation.mean[np.argmax(tied)]),
-        "advantage": float(np.max(np.abs(evaluation.advantages[tied]))),
     }
 
 
@@ -119,12 +119,7 @@ def _say_tied_group(figures):
         text += f"every score in it is {number(figures['score'])}"
     else:
         text += "within each of them all scores are equal"
-    if figures["advantage"] == 0:
-        return f"{text}, so all advantages are 0 and the rewards teach nothing here."
-    return (
-        f"{text}, so the advantages should be 0. The given ones reach "
-        f"{number(figures['advantage'])}."
-    )
+    return f"{text}, so all advantages are 0 and the rewards teach nothing here."
 
 
 def group_of_one(evaluation):

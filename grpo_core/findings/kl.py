@@ -3,8 +3,10 @@
 import numpy as np
 
 from ..errors import place
+from ..kl import KLS
+from ..kl_curves import mean_estimates
 from ..numerics import times, total
-from ..words import groups, number, percent
+from ..words import count, groups, listing, number, percent
 from . import facts
 from .row import FindingRow
 
@@ -12,6 +14,8 @@ from .row import FindingRow
 # times an even share.
 SPIKE_SHARE, SPIKE_SHARE_OF_MANY, SPIKE_TIMES = 0.25, 0.05, 50
 SPIKE_ABOVE_OTHERS = 10  # times the mean of the others
+ESTIMATES_APART = 0.5  # of the largest mean: beyond this the estimates disagree
+ESTIMATES_FROM = 0.2  # nats; below this a disagreement of so few tokens means nothing
 SPIKE_KL = 1.0  # below this a token's KL is no spike, however small the others are
 
 
@@ -50,6 +54,93 @@ def _say_kl_spike(figures):
     return f"{text} With beta 0 it changes nothing." if figures["beta"] == 0 else text
 
 
+def kl_below_zero(evaluation):
+    """Tokens whose estimate is negative, which no KL is."""
+    below = evaluation.valid & (evaluation.kl < 0)
+    if not below.any():
+        return None
+    lowest = facts.largest(-evaluation.kl, below)
+    return {
+        "places": (lowest, *(at for at in facts.places(below, facts.NAMED) if at != lowest)),
+        "estimate": evaluation.scenario.conventions.variant("kl").label,
+        "below": int(np.sum(below)),
+        "tokens": int(np.sum(evaluation.valid)),
+        "lowest": float(evaluation.kl[lowest]),
+        "mean": evaluation.mean_kl,
+    }
+
+
+def _say_kl_below_zero(figures):
+    mean = "is below 0, too" if figures["mean"] < 0 else "is not"
+    return (
+        f"{figures['estimate']} is below 0 at {figures['below']:,} of "
+        f"{count(figures['tokens'], 'token')}, down to {number(figures['lowest'])} at "
+        f"{place(figures['places'][0])}, where the reference likes the token more than the policy "
+        f"does. One token's estimate may be negative, a KL never is. The mean, "
+        f"{number(figures['mean'])}, {mean}."
+    )
+
+
+def kl_same_pull_everywhere(evaluation):
+    """A KL term that pulls every token alike, however far each is from the reference."""
+    counts = evaluation.weight > 0
+    if not (counts.any() and np.ptp(evaluation.kl[counts]) > 0):
+        return None
+    pull = evaluation.kl_gradient[counts] / evaluation.weight[counts]
+    if not (pull.any() and np.ptp(pull) <= facts.NEGLIGIBLE * np.max(np.abs(pull))):
+        return None
+    return {
+        "places": (),
+        "estimate": evaluation.scenario.conventions.variant("kl").label,
+        "pull": float(np.median(pull)),
+        "norm": float(np.sqrt(total(np.square(evaluation.kl_gradient, dtype=np.float64)))),
+    }
+
+
+def _say_kl_same_pull_everywhere(figures):
+    return (
+        f"{figures['estimate']} in the objective gives every token the same gradient, "
+        f"{number(figures['pull'])} times its weight, whatever the reference says. Over tokens "
+        "that the policy samples itself this averages to 0: no pull towards the reference, only "
+        f"noise, here of norm {number(figures['norm'])}."
+    )
+
+
+def kl_estimates_apart(evaluation):
+    """Means of the estimates that differ by a large part of the largest."""
+    means = mean_estimates(evaluation)
+    sizes = np.array(list(means.values()))
+    largest = np.max(np.abs(sizes))
+    if not (np.isfinite(largest) and largest >= ESTIMATES_FROM):
+        return None
+    if np.ptp(sizes) <= ESTIMATES_APART * largest:
+        return None
+    in_reward = facts.option(evaluation, "kl", "place") == "reward"
+    return {
+        "places": (),
+        **means,
+        "tokens": int(np.sum(evaluation.valid)),
+        "sampled": in_reward or facts.on_policy(evaluation),
+        "ratios": (evaluation.metrics["ratio_min"], evaluation.metrics["ratio_max"]),
+    }
+
+
+def _say_kl_estimates_apart(figures):
+    means = listing([f"{key} {number(figures[key])}" for key in KLS])
+    text = (
+        f"The estimates of one KL differ on {count(figures['tokens'], 'token')}: their means are "
+        f"{means}. Near the reference they agree; this far from it so few tokens do not tell the "
+        "KL."
+    )
+    if figures["sampled"]:
+        return text
+    low, high = figures["ratios"]
+    return (
+        f"{text} They are made for tokens that the new policy samples; these come from the old "
+        f"one, with ratios from {number(low, 3)} to {number(high, 3)}."
+    )
+
+
 def tied_group_kl_pull(evaluation):
     """Tied groups that the KL term still moves."""
     norms = facts.group_norm(evaluation.kl_gradient)
@@ -68,7 +159,7 @@ def _say_tied_group_kl_pull(figures):
     where = figures["places"]
     spot = "there" if len(where) == 1 else f"in group {where[0][0]}"
     return (
-        f"The KL term still moves tied {groups(where)}: its gradient {spot} has norm "
+        f"The KL term still moves {groups(where, 'tied ')}: its gradient {spot} has norm "
         f"{number(figures['norm'])} (beta {number(figures['beta'])}), whatever the rewards are."
     )
 
@@ -81,6 +172,30 @@ ROWS = (
         question="Where does the KL come from?",
         find=kl_spike,
         sentence=_say_kl_spike,
+    ),
+    FindingRow(
+        code="kl_same_pull_everywhere",
+        severity="warning",
+        page="KL",
+        question="Does the KL term pull towards the reference?",
+        find=kl_same_pull_everywhere,
+        sentence=_say_kl_same_pull_everywhere,
+    ),
+    FindingRow(
+        code="kl_below_zero",
+        severity="note",
+        page="KL",
+        question="Can the KL be negative?",
+        find=kl_below_zero,
+        sentence=_say_kl_below_zero,
+    ),
+    FindingRow(
+        code="kl_estimates_apart",
+        severity="note",
+        page="KL",
+        question="Is this KL right?",
+        find=kl_estimates_apart,
+        sentence=_say_kl_estimates_apart,
     ),
     FindingRow(
         code="tied_group_kl_pull",

@@ -13,9 +13,20 @@ SAME_LOSS = 1e-6
 
 
 def logged_loss_differs(evaluation):
-    """The recomputed loss does not equal the logged one."""
+    """The recomputed loss does not equal the logged one, and no residue explains it."""
     figures = _against_logged(evaluation)
-    return figures if figures and not figures["same"] else None
+    if not figures or figures["same"] or _explained(advantages_residue(evaluation)):
+        return None
+    return figures
+
+
+def _explained(residue):
+    """True if the difference to the logged loss comes from tied groups alone."""
+    return bool(
+        residue
+        and residue.get("target") == "logged"
+        and max(abs(residue["from_others"]), abs(residue["unexplained"])) <= SAME_LOSS
+    )
 
 
 def _say_logged_loss_differs(figures):
@@ -115,10 +126,10 @@ def _say_advantages_residue(figures):
         )
     target = "logged loss" if figures["target"] == "logged" else "loss with the given advantages"
     text = (
-        f"The loss differs from the {target} by {number(figures['difference'])}. "
-        f"{number(figures['from_tied'])} of it comes from tied {groups(where)}: the given "
-        f"advantages there reach {size} instead of 0{cause}. The other groups account for "
-        f"{number(figures['from_others'])}."
+        f"The loss differs from the {target} by {number(figures['difference'])}: "
+        f"{number(figures['from_tied'])} from {groups(where, 'tied ')}, where the given "
+        f"advantages reach {size} instead of 0{cause}, and {number(figures['from_others'])} from "
+        "the other groups."
     )
     if abs(figures["unexplained"]) > SAME_LOSS:
         text += f" With the given advantages {number(figures['unexplained'])} would remain."

@@ -10,7 +10,8 @@ class Page:
     """A page's place in the menu, its address, and the question it answers.
 
     ``key`` is its address without the slash; findings name pages by it. ``arrays`` can be
-    edited there: the first in the table at the top, the others in the tables at the foot.
+    edited there: the first, or the first ``at_top``, in tables at the top, the others in the
+    tables at the foot.
     """
 
     key: str
@@ -20,6 +21,7 @@ class Page:
     icon: str
     question: str
     arrays: tuple[str, ...]
+    at_top: int = 1
 
     @property
     def address(self):
@@ -53,6 +55,42 @@ _ROWS = (
         icon=":material/bar_chart:",
         question="Who did better than their group?",
         arrays=("rewards", "mask", "present", "advantages"),
+    ),
+    Page(
+        key="Clipping",
+        group="Compute",
+        label="Clipping",
+        file="pages/Clipping.py",
+        icon=":material/content_cut:",
+        question="Which tokens still get a gradient?",
+        arrays=("logp_new", "rewards", "mask", "present", "advantages"),
+    ),
+    Page(
+        key="KL",
+        group="Compute",
+        label="KL",
+        file="pages/KL.py",
+        icon=":material/compare_arrows:",
+        question="How far from the reference?",
+        arrays=("logp_new", "logp_ref", "logp_old", "mask", "present", "rewards", "advantages"),
+        at_top=2,
+    ),
+    Page(
+        key="Objective",
+        group="Compute",
+        label="Objective",
+        file="pages/Objective.py",
+        icon=":material/functions:",
+        question="How do tokens become one loss?",
+        arrays=(
+            "mask",
+            "logp_new",
+            "logp_old",
+            "logp_ref",
+            "rewards",
+            "present",
+            "advantages",
+        ),
     ),
 )
 
