@@ -19,7 +19,8 @@ with page.frame("Overview") as shown:
 
     panels.heading(
         "The whole step, token by token",
-        "From the advantage to the gradient. × is clipped; padding is empty. Click a cell.",
+        "The shown prompt, from advantage to gradient. × is clipped, padding is empty, dashed "
+        "is changed by the last edit. Click a cell.",
     )
     with st.container(key="pipeline"):
         for column, quantity in zip(st.columns(len(PIPELINE)), PIPELINE, strict=True):

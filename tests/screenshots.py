@@ -77,7 +77,8 @@ def main(arguments):
         chromium.launch(playwright) as browser,
     ):
         faults = take(browser, server, rows, options.out)
-    print(*faults, sep="\n")
+    for fault in faults:
+        print(fault)
     return 1 if faults else 0
 
 

@@ -87,7 +87,7 @@ def _floor(evaluation):
 
 def _drawn(values, top):
     """Bar ends. Only an infinite value is cut: it ends beyond all others, before the edge."""
-    return np.clip(values, -0.8 * top, 0.8 * top).astype(np.float64)
+    return np.clip(values.astype(np.float64), -0.8 * top, 0.8 * top)
 
 
 def _bars(now, y, at, width, top, cells, palette):

@@ -5,24 +5,16 @@ import numpy as np
 from grpo_core import ScenarioError
 
 from .arithmetic import working
-from .chain_policy import POLICY_WRITERS, drifted_policy, stopped
+from .chain_policy import POLICY_WRITERS, drifted_policy
+from .chain_recorded import RECORDED_WRITERS
 from .chain_scores import SCORE_WRITERS
 from .numbers import count, number
 from .sheet import TERMS, Sheet
-from .steps import WIDTH, blocks, settle
+from .steps import WIDTH, settle
 
-# How each variant of each stage is written out, keyed (stage, variant).
+# How each variant of each stage is written out, keyed (stage, variant). A variant that is not
+# here is written as its formula and the numbers that it computed.
 WRITERS = {**SCORE_WRITERS, **POLICY_WRITERS}
-
-TITLES = {
-    "kl": "KL to the reference",
-    "reward": "Reward",
-    "advantage": "Advantage",
-    "ratio": "Ratio",
-    "surrogate": "Clipped surrogate",
-    "objective": "Objective",
-    "gradient": "Gradient of the objective by log π",
-}
 
 
 def chain(evaluation, where, width=WIDTH):
@@ -41,8 +33,9 @@ def chain(evaluation, where, width=WIDTH):
     -------
     tuple of Step
         In the order of the computation. The numbers shown in a step's formula give its shown
-        value in the last digit, and a number reads the same in every step. At a position
-        that does not count the steps end with the reason.
+        value in the last digit, and a number reads the same in every step. Where a formula
+        does not lead to what the core computed, the core's number stands without it. At a
+        position that does not count the steps end with the reason.
 
     Raises
     ------
@@ -63,23 +56,6 @@ def chain(evaluation, where, width=WIDTH):
         return tuple(sheet.steps(width))
 
 
-def chain_blocks(steps, width=WIDTH):
-    """The steps of a chain gathered by stage, each stage with a title and one formula.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        From `chain`.
-    width : float
-        Pixels that a formula may take, at the size of `st.latex`.
-
-    Returns
-    -------
-    tuple of Block
-    """
-    return blocks(steps, TITLES, width)
-
-
 def as_text(steps):
     """The steps as plain text to copy: a line each, with what it computes."""
     rows = []
@@ -96,11 +72,10 @@ def _write(sheet):
         sheet.note("reward", "filler", f"Prompt {p} has no completion {g}.")
         return
     counts = bool(evaluation.valid[p, g, t])
-    in_reward = sheet.option("kl", "place") == "reward"
     if counts:
         sheet.given("old", evaluation.logp_old[p, g, t], r"\log\pi_{\mathrm{old}}")
         sheet.given("ref", evaluation.logp_ref[p, g, t], r"\log\pi_{\mathrm{ref}}")
-        if in_reward:
+        if sheet.in_reward:
             _writer(sheet, "kl").write(sheet)
     _writer(sheet, "rewards").write(sheet)
     _writer(sheet, "advantage").write(sheet)
@@ -110,19 +85,20 @@ def _write(sheet):
     drifted_policy(sheet)
     _writer(sheet, "ratio").write(sheet)
     _writer(sheet, "surrogate").write(sheet)
-    if not in_reward:
+    if not sheet.in_reward:
         _writer(sheet, "kl").write(sheet)
-    _objective(sheet, in_reward)
-    _gradient(sheet, in_reward)
+    _objective(sheet)
+    _gradient(sheet)
 
 
 def _writer(sheet, stage):
-    return WRITERS[stage, sheet.scenario.conventions[stage].variant]
+    own = WRITERS.get((stage, sheet.scenario.conventions[stage].variant))
+    return own or RECORDED_WRITERS[stage]
 
 
-def _objective(sheet, in_reward):
-    formula = sheet["s"] if in_reward else sheet["s"] - sheet["beta"] * sheet["KL"]
-    note = "The KL is in the reward, so none is subtracted here." if in_reward else ""
+def _objective(sheet):
+    formula = sheet["s"] if sheet.in_reward else sheet["s"] - sheet["penalty"]
+    note = "The KL is in the reward, so none is subtracted here." if sheet.in_reward else ""
     sheet.line("objective", "j", "objective of this token", "j", formula, note=note)
     _writer(sheet, "aggregation").write(sheet)
     tokens = count(int(sheet.evaluation.valid.sum()), "token")
@@ -137,13 +113,10 @@ def _objective(sheet, in_reward):
     )
 
 
-def _gradient(sheet, in_reward):
-    reason = stopped(sheet)
-    if reason:
-        sheet.value("gradient", "g_s", "gradient of the surrogate part", "g_s", 0, note=reason)
-    else:
-        _writer(sheet, "ratio").back(sheet)
-    if in_reward:
+def _gradient(sheet):
+    slope = _writer(sheet, "surrogate").back(sheet)
+    _writer(sheet, "ratio").back(sheet, slope)
+    if sheet.in_reward:
         formula, note = sheet["g_s"], "The KL is in the reward and has no gradient of its own."
     else:
         _writer(sheet, "kl").back(sheet)

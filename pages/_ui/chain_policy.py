@@ -6,7 +6,7 @@ import numpy as np
 
 from .arithmetic import Number, Square, clip, exp, larger, smaller, total
 from .numbers import count
-from .sheet import TERMS, Writer
+from .sheet import TERMS, Slope, Writer
 
 
 def drifted_policy(sheet):
@@ -79,30 +79,48 @@ def _length(sheet):
 _POLICY_GRADIENT = ("gradient", "g_s", "gradient of the surrogate part", "g_s")
 
 
-def _token_gradient(sheet):
-    sheet.line(*_POLICY_GRADIENT, sheet["w"] * sheet["A"] * sheet["ratio"])
+def _token_gradient(sheet, slope):
+    if slope.stopped:
+        sheet.value(*_POLICY_GRADIENT, 0, note=slope.stopped)
+        return
+    sheet.line(*_POLICY_GRADIENT, sheet["w"] * slope.number * sheet["ratio"])
 
 
-def _sequence_gradient(sheet):
+def _sequence_gradient(sheet, slope):
     """Each log-probability moves the ratio of every token of its completion."""
     p, g, t = sheet.where
-    weight = sheet.evaluation.weight[p, g]
+    weight, slopes = sheet.evaluation.weight[p, g], sheet.slopes[p, g]
     positions = np.flatnonzero(sheet.evaluation.valid[p, g])
-    weights = [sheet["w"] if weight[u] == weight[t] else Number(weight[u]) for u in positions]
+    alike = bool(np.all(slopes[positions] == slopes[t]))
+    if slope.stopped and alike:
+        sheet.value(*_POLICY_GRADIENT, 0, note=slope.stopped)
+        return
+    pulls = [
+        (sheet["w"] if weight[u] == weight[t] else Number(weight[u]))
+        * (slope.number if slopes[u] == slopes[t] else Number(slopes[u]))
+        for u in positions
+    ]
+    symbol = slope.number.symbol if alike else "s'_t"
     pull = sheet.line(
         "gradient",
         "G",
         f"pull on the ratio that the completion's {count(len(positions), 'token')} share",
         "G",
-        total([each * sheet["A"] for each in weights]),
-        general=r"\sum_t w_t A",
-        written=len(weights) <= TERMS,
+        total(pulls),
+        general=rf"\sum_t w_t {symbol}",
+        note=slope.stopped,
+        written=len(pulls) <= TERMS,
     )
     sheet.line(*_POLICY_GRADIENT, sheet["ratio"] / _length(sheet) * pull)
 
 
-def stopped(sheet):
-    """Why the surrogate gives this token no gradient; '' if it does."""
+def _clip_slope(sheet):
+    """A inside the band; outside on the side that counts 0, with the reason."""
+    reason = _stopped(sheet)
+    return Slope(Number(0, "s'") if reason else sheet["A"], reason)
+
+
+def _stopped(sheet):
     evaluation, where = sheet.evaluation, sheet.where
     if evaluation.dual_clipped[where]:
         return "Dual clip: the ratio is above c and A is negative. No gradient from here."
@@ -167,8 +185,7 @@ def _kl(value, pull):
     """A KL row: its formula in d, and the gradient of its penalty from ``w beta`` and d."""
 
     def write(sheet):
-        in_reward = sheet.option("kl", "place") == "reward"
-        policy = "old" if in_reward else "new"
+        policy = "old" if sheet.in_reward else "new"
         label = "log-ratio of reference to policy"
         d = _difference(sheet, "kl", "d", label, "d", "ref", policy)
         words = ("kl", "KL", "KL, estimated from this token", r"\mathrm{KL}")
@@ -176,9 +193,10 @@ def _kl(value, pull):
             sheet.value(*words, "inf", note="d is infinite, and so is the KL.")
         else:
             sheet.line(*words, value(d))
-        sheet.given("beta", sheet.option("kl", "beta"), r"\beta")
-        if in_reward:
-            sheet.line("kl", "p", "penalty of this token", "p", sheet["beta"] * sheet["KL"])
+        beta = sheet.given("beta", sheet.option("kl", "beta"), r"\beta")
+        penalty = sheet.keep("penalty", beta * sheet["KL"])
+        if sheet.in_reward:
+            sheet.line("kl", "p", "penalty of this token", "p", penalty)
 
     def gradient(sheet):
         formula = pull(sheet["w"] * sheet["beta"], sheet["d"])
@@ -213,8 +231,8 @@ def _constant(sheet):
 POLICY_WRITERS = {
     ("ratio", "token"): Writer(_token_ratio, _token_gradient),
     ("ratio", "sequence"): Writer(_sequence_ratio, _sequence_gradient),
-    ("surrogate", "clip"): Writer(_clip),
-    ("surrogate", "dual_clip"): Writer(_dual_clip),
+    ("surrogate", "clip"): Writer(_clip, _clip_slope),
+    ("surrogate", "dual_clip"): Writer(_dual_clip, _clip_slope),
     ("kl", "k3"): _kl(
         lambda d: exp(d) - d - Number(1), lambda pull, d: -(pull * (Number(1) - exp(d)))
     ),

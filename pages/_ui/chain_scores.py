@@ -1,5 +1,7 @@
 """Reward and advantage of a completion, written out."""
 
+from decimal import Decimal
+
 import numpy as np
 
 from .arithmetic import Number, Square, sqrt, total
@@ -16,10 +18,9 @@ def _outcome(sheet):
     reward = sheet.scenario["rewards"][p, g]
     missing = bool(np.isnan(reward))
     note = "No reward came; it counts as 0." if missing else ""
-    in_reward = sheet.option("kl", "place") == "reward"
-    name = "r" if in_reward else "R"
+    name = "r" if sheet.in_reward else "R"
     sheet.value("reward", name, label, name, 0 if missing else reward, note=note)
-    if in_reward:
+    if sheet.in_reward:
         _penalised(sheet)
 
 
@@ -31,15 +32,12 @@ def _penalised(sheet):
         sheet["p"] if u == t and "p" in sheet else Number(penalties[u], f"p_{{{u}}}")
         for u in positions
     ]
-    sheet.line(
-        "reward",
-        "P",
-        f"KL penalty, summed over {count(len(positions), 'token')}",
-        "P",
-        total(terms or [Number(0)]),
-        general=r"\sum_t p_t",
-        written=len(terms) <= TERMS,
-    )
+    words = ("reward", "P", f"KL penalty, summed over {count(len(positions), 'token')}", "P")
+    if {Decimal("inf"), Decimal("-inf")} <= {term.value for term in terms}:
+        sheet.value(*words, "inf", note="Penalties of ∞ and -∞ together are taken as ∞.")
+    else:
+        formula = total(terms or [Number(0)])
+        sheet.line(*words, formula, general=r"\sum_t p_t", written=len(terms) <= TERMS)
     sheet.line("reward", "R", "score: reward less penalty", "R", sheet["r"] - sheet["P"])
 
 

@@ -7,10 +7,16 @@ clicks; when the reader changes it, the callback runs before anything is drawn.
 import streamlit as st
 
 from grpo_core import ARRAYS, STAGES, ScenarioError, resize
+from grpo_core.arrays import LARGEST_SEED, VOCABULARY
+from grpo_core.estimators import resize_distributions, seed_of, with_distributions
 from grpo_core.variants import Number
 
 from . import state, tables
+from .following import answering, follow
+from .limits import check_sizes
 from .literal import literal
+from .paste_notes import paste_notes, without_stale_texts
+from .token_text import visible
 
 _STEPS = {"P": "Prompts", "G": "Completions", "L": "Tokens"}
 # Larger tables than this cannot be edited by hand; files and links may hold more.
@@ -38,7 +44,7 @@ def show_error(place):
 def variant_picker(stage, where):
     """Selectbox for the variant of a stage."""
     row, key = STAGES[stage], f"{where}_{stage}"
-    st.session_state[key] = state.store().scenario.conventions[stage].variant
+    follow(key, state.store().scenario.conventions[stage].variant)
 
     def change():
         state.edit(state.store().scenario.choose(stage, st.session_state[key]))
@@ -49,7 +55,7 @@ def variant_picker(stage, where):
         _offered(row, state.store().scenario),
         key=key,
         format_func=lambda variant: row.variants[variant].label,
-        on_change=lambda: _guarded(change, key),
+        on_change=answering(key, lambda: _guarded(change, key)),
         help=f"{chosen.choose_when} TRL: `{chosen.trl}`. verl: `{chosen.verl}`. {chosen.source}.",
     )
     show_error(key)
@@ -67,7 +73,7 @@ def _offered(row, scenario):
 def option_input(stage, option, where):
     """Number input or selectbox for one option of the chosen variant."""
     key = f"{where}_{stage}_{option.key}"
-    st.session_state[key] = state.store().scenario.conventions[stage].options[option.key]
+    follow(key, state.store().scenario.conventions[stage].options[option.key])
 
     def change():
         value = st.session_state[key]
@@ -80,7 +86,7 @@ def option_input(stage, option, where):
             key=key,
             step=1 if option.domain.integer else _step(st.session_state[key]),
             format="%d" if option.domain.integer else "%g",
-            on_change=lambda: _guarded(change, key),
+            on_change=answering(key, lambda: _guarded(change, key)),
             help=help_text,
         )
     else:
@@ -89,7 +95,7 @@ def option_input(stage, option, where):
             list(option.domain.words),
             key=key,
             format_func=lambda value: option.domain.words[value],
-            on_change=lambda: _guarded(change, key),
+            on_change=answering(key, lambda: _guarded(change, key)),
             help=help_text,
         )
     show_error(key)
@@ -110,6 +116,13 @@ def stage_controls(stage, where):
             option_input(stage, option, where)
 
 
+def single_option(stage, key, where):
+    """One option of a stage by its key, where the chosen variant has it."""
+    for option in state.store().scenario.conventions.variant(stage).options:
+        if option.key == key:
+            option_input(stage, option, where)
+
+
 def prompt_picker(where):
     """Which prompt's group is shown; nothing to pick when there is one."""
     here = state.store()
@@ -117,16 +130,18 @@ def prompt_picker(where):
     if count == 1:
         return
     key = f"{where}_prompt"
-    st.session_state[key] = here.view.prompt
+    follow(key, here.view.prompt)
 
     def change():
         state.select(st.session_state[key], *here.view.selected[1:])
 
     def label(p):
         text = here.scenario.texts.prompt(p)
-        return f"Prompt {p}: {text[:40]}" if text else f"Prompt {p}"
+        return f"Prompt {p}: {visible(text)}" if text else f"Prompt {p}"
 
-    st.selectbox("Prompt", range(count), key=key, format_func=label, on_change=change)
+    st.selectbox(
+        "Prompt", range(count), key=key, format_func=label, on_change=answering(key, change)
+    )
 
 
 def token_picker(where):
@@ -136,43 +151,145 @@ def token_picker(where):
     sizes = here.scenario.sizes
     keys = [f"{where}_{label}" for label in labels]
     for key, at in zip(keys, here.view.selected, strict=True):
-        st.session_state[key] = at
-
-    def change():
-        state.select(*(st.session_state[key] for key in keys))
+        follow(key, at)
 
     with st.container(horizontal=True, key=f"row_{where}_token"):
-        for label, key, axis in zip(labels, keys, "PGL", strict=True):
-            st.number_input(label, 0, sizes[axis] - 1, step=1, key=key, on_change=change)
+        for at, (label, key, axis) in enumerate(zip(labels, keys, "PGL", strict=True)):
+
+            def change(at=at, key=key):
+                selected = list(state.store().view.selected)
+                selected[at] = st.session_state[key]
+                state.select(*selected)
+
+            st.number_input(
+                label, 0, sizes[axis] - 1, step=1, key=key, on_change=answering(key, change)
+            )
 
 
 def size_inputs(where):
     """Number of prompts, completions and token positions."""
-    here = state.store()
+    here, message_at = state.store(), f"{where}_sizes"
     with st.container(horizontal=True, key=f"row_{where}_sizes"):
         for axis, label in _STEPS.items():
             key = f"{where}_size_{axis}"
-            st.session_state[key] = here.scenario.sizes[axis]
+            follow(key, here.scenario.sizes[axis])
 
             def change(axis=axis, key=key):
-                state.load(resize(here.scenario, **{axis: int(st.session_state[key])}))
+                wanted = {**here.scenario.sizes, axis: int(st.session_state[key])}
+                check_sizes(wanted)
+                state.load(resize(here.scenario, **wanted))
 
             most = max(_LARGEST[axis], here.scenario.sizes[axis])
-            st.number_input(label, 1, most, step=1, key=key, on_change=change)
+            st.number_input(
+                label, 1, most, step=1, key=key,
+                on_change=answering(key, lambda change=change: _guarded(change, message_at)),
+            )  # fmt: skip
+    show_error(message_at)
 
 
 def paste(key, text, message_at):
     """Put pasted text into an array: into the shown prompt if the text holds only that."""
     here = state.store()
-    _guarded(
-        lambda: state.load(tables.paste_array(here.scenario, key, text, here.view.prompt)),
-        message_at,
-    )
+
+    def change():
+        before = here.scenario
+        pasted = tables.paste_array(before, key, text, here.view.prompt)
+        after = without_stale_texts(before, pasted)
+        state.load(after)
+        here.message = " ".join(paste_notes(before, after, key))
+
+    _guarded(change, message_at)
+
+
+def copy_array(source, targets):
+    """Give other arrays the values of one, such as the old policy those of the new."""
+    here = state.store()
+    state.load(here.scenario.replace(**dict.fromkeys(targets, here.scenario[source])))
 
 
 def use_rewards(text, message_at):
     """Make a pasted line of rewards the shown group's."""
     paste("rewards", text, message_at)
+
+
+def view_switch(label, words, key):
+    """Which of a few views a picture shows; not part of the example, so not in its link."""
+    return st.segmented_control(
+        label, list(words), key=key, default=next(iter(words)), required=True,
+        format_func=words.get, persist_state="session", on_change=state.touch,
+    )  # fmt: skip
+
+
+def choice_buttons(stage, rows, where):
+    """A button for each row's ``choice`` of a stage; that of the chosen one is off."""
+
+    def change(choice):
+        scenario = state.store().scenario
+        state.edit(scenario.choose(stage, choice.variant, **choice.options))
+
+    with st.container(horizontal=True, key=f"row_{where}_{stage}_choices"):
+        for index, row in enumerate(rows):
+            st.button(
+                f"Use {row.label}",
+                key=f"{where}_{stage}_choice_{index}",
+                disabled=row.chosen,
+                on_click=change,
+                args=(row.choice,),
+            )
+
+
+def switch(label, key, default, explanation):
+    """An on-off switch of a picture; each whole new example starts it at its default."""
+    key = f"{key}_{state.store().version}"
+    if key not in st.session_state:
+        st.session_state[key] = default
+    return st.toggle(label, key=key, help=explanation, on_change=state.touch)
+
+
+def pair_picker(pairs, where):
+    """Start the two distributions from one of a few named pairs."""
+    key = f"{where}_pair"
+
+    follow(key, None)
+
+    def change():
+        if st.session_state[key] is not None:
+            dist_new, dist_ref = pairs[st.session_state[key]]
+            state.load(state.store().scenario.replace(dist_new=dist_new, dist_ref=dist_ref))
+
+    st.selectbox(
+        "Start from", list(pairs), key=key, on_change=answering(key, change),
+        placeholder="Your own numbers",
+    )  # fmt: skip
+
+
+def sampling_inputs(where):
+    """How many tokens the two distributions have, and the seed of the samples."""
+    here = state.store()
+    size_key, seed_key = f"{where}_size_V", f"{where}_seed"
+    follow(size_key, with_distributions(here.scenario)["dist_new"].size)
+    follow(seed_key, seed_of(here.scenario))
+
+    def resize_vocabulary():
+        state.load(resize_distributions(here.scenario, int(st.session_state[size_key])))
+
+    def change_seed():
+        state.edit(here.scenario.replace(seed=st.session_state[seed_key]))
+
+    with st.container(horizontal=True, key=f"row_{where}_sampling"):
+        st.number_input(
+            "Tokens", *VOCABULARY, step=1, key=size_key,
+            on_change=answering(size_key, lambda: _guarded(resize_vocabulary, size_key)),
+        )  # fmt: skip
+        st.number_input(
+            "Seed",
+            0,
+            LARGEST_SEED,
+            step=1,
+            key=seed_key,
+            on_change=answering(seed_key, change_seed),
+        )
+    show_error(size_key)
 
 
 def clicked(key, cells):
@@ -190,5 +307,7 @@ def clicked(key, cells):
 
 
 def array_choices(scenario):
-    """Arrays that a scenario holds and a table can edit."""
-    return [key for key, spec in ARRAYS.items() if key in scenario and spec.axes]
+    """Arrays that a scenario holds and a table can edit; distributions have a default."""
+    return [
+        key for key, spec in ARRAYS.items() if spec.axes == "V" or (key in scenario and spec.axes)
+    ]

@@ -2,17 +2,27 @@
 
 import json
 import math
+import reprlib
 
 import numpy as np
 
-from grpo_core import ARRAYS, Choice, Conventions, Scenario, ScenarioError, Texts, build_scenario
+from grpo_core import (
+    ARRAYS,
+    STAGES,
+    Choice,
+    Conventions,
+    Scenario,
+    ScenarioError,
+    Texts,
+    build_scenario,
+)
 from grpo_core.scenario import counting_cells
 
 from .codec.scenarios import plain_arrays
 from .codec.texts import TEXT_LIMIT
 
-CELL_LIMIT = 500_000  # tokens of one file
 _INFINITY = "-inf"
+_DEEPEST = 4  # lists within lists; an array has at most three axes
 
 
 def check_table(value, name, known):
@@ -21,8 +31,8 @@ def check_table(value, name, known):
         raise ScenarioError(f"{name} is not a table of names and values, as in {{...}}.")
     for key in value:
         if key not in known:
-            listing = ", ".join(known)
-            raise ScenarioError(f"{name} holds {key!r}, which is not known; known are {listing}.")
+            found, listing = reprlib.repr(key), ", ".join(known)
+            raise ScenarioError(f"{name} holds {found}, which is not known; known are {listing}.")
 
 
 def listed_arrays(scenario):
@@ -50,13 +60,16 @@ def _spelled(value):
     return int(value) if value.is_integer() and abs(value) < 1e15 and not negative_zero else value
 
 
-def with_infinities(name, value):
-    """Nested lists with "-inf" as a number; any other text is refused."""
+def with_infinities(name, value, depth=_DEEPEST):
+    """Nested lists with "-inf" as a number; any other text is refused, and lists too deep."""
     if isinstance(value, list):
-        return [with_infinities(name, each) for each in value]
+        if not depth:
+            raise ScenarioError(f"{name} holds lists more than {_DEEPEST} deep.", field=name)
+        return [with_infinities(name, each, depth - 1) for each in value]
     if isinstance(value, str):
         if value != _INFINITY:
-            raise ScenarioError(f'{name} holds the text {value!r}; wanted numbers, null or "-inf".')
+            text = reprlib.repr(value)
+            raise ScenarioError(f'{name} holds the text {text}; wanted numbers, null or "-inf".')
         return -math.inf
     return value
 
@@ -103,10 +116,8 @@ def _placed(texts, first, length):
 
 def assembled(arrays, document):
     """A scenario from checked arrays and the rest of a document."""
-    if not any(key in ARRAYS and ARRAYS[key].axes for key in arrays):
+    if not any(key in ARRAYS and "P" in ARRAYS[key].axes for key in arrays):
         raise ScenarioError("The file holds no arrays; at least rewards are needed.")
-    if any(array.size > CELL_LIMIT for array in arrays.values()):
-        raise ScenarioError(f"The batch is too large: at most {CELL_LIMIT:,} tokens are read.")
     if "mask" not in arrays:
         per_token = [key for key in arrays if ARRAYS[key].axes == ARRAYS["mask"].axes]
         if per_token:
@@ -116,12 +127,24 @@ def assembled(arrays, document):
         raise ScenarioError("drift is not a number.", field="drift")
     try:
         built = build_scenario(
-            **arrays, conventions=_conventions(document.get("conventions", {})), drift=float(drift)
+            **arrays,
+            conventions=_conventions(document.get("conventions", _made_for(arrays))),
+            drift=float(drift),
         )
     except OverflowError:
         raise ScenarioError("The file holds a number that is too large.") from None
     texts = _texts(document.get("texts", {}), built)
     return Scenario(plain_arrays(built), built.conventions, texts, built.drift)
+
+
+def _made_for(arrays):
+    """Conventions of a file that names none: what an array is brought for is chosen."""
+    return {
+        stage.key: {"variant": row.key}
+        for stage in STAGES.values()
+        for row in stage.variants.values()
+        if row.needs and all(key in arrays for key in row.needs)
+    }
 
 
 def _conventions(given):
@@ -130,13 +153,16 @@ def _conventions(given):
     choices = {}
     for stage, choice in given.items():
         if not isinstance(choice, dict) or not isinstance(choice.get("variant"), str):
-            raise ScenarioError(f"conventions: {stage!r} is no table with a variant.", field=stage)
+            name = reprlib.repr(stage)
+            raise ScenarioError(f"conventions: {name} is no table with a variant.", field=stage)
         options = {key: value for key, value in choice.items() if key != "variant"}
         for key, value in options.items():
             finite = math.isfinite(value) if isinstance(value, (int, float)) else True
             if not isinstance(value, (str, int, float)) or not finite:
-                field = f"{stage}.{key}"
-                raise ScenarioError(f"conventions: {field} is no number or word.", field=field)
+                name = reprlib.repr(f"{stage}.{key}")
+                raise ScenarioError(
+                    f"conventions: {name} is no number or word.", field=f"{stage}.{key}"
+                )
         choices[stage] = Choice(choice["variant"], options)
     return Conventions(choices)
 

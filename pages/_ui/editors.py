@@ -17,6 +17,7 @@ from grpo_core import ARRAYS, ScenarioError
 
 from . import state, tables
 from .cells import cell_text, read_cell, text_frame
+from .limits import TABLE_COLUMNS
 from .literal import literal
 
 
@@ -40,6 +41,14 @@ def apply_edits():
         elif edits != table.seen:
             table.seen = edits
             _apply(key, table, edits)
+
+
+def editing():
+    """True if a table that was on the screen has edits which are not stored yet."""
+    return any(
+        edits is not None and edits != table.seen
+        for table, edits in ((table, _edits(key)) for key, table in state.store().tables.items())
+    )
 
 
 def _edits(key):
@@ -92,6 +101,13 @@ def array_editor(name, prompt=None, *, beside=None, labels=None):
         Header of a column where it is not the column's name.
     """
     here = state.store()
+    columns = here.scenario.sizes.get(ARRAYS[name].axes[-1:], 0)
+    if columns > TABLE_COLUMNS:
+        st.caption(
+            f"{ARRAYS[name].label}: {columns:,} columns are too many for a table; at most "
+            f"{TABLE_COLUMNS:,} can be edited. Paste the array instead."
+        )
+        return
     key = table_key(name, prompt)
     if key not in here.tables or key not in st.session_state:
         values = tables.array_to_frame(here.scenario, name, prompt)
@@ -109,8 +125,9 @@ def array_editor(name, prompt=None, *, beside=None, labels=None):
         height="content" if len(shown) <= 16 else 595,
         alt=f"{ARRAYS[name].label}, editable table",
     )
-    if key in here.errors:
-        st.error(literal(here.errors[key]), icon=":material/error:")
+    with st.container(key=f"message_{name}_{prompt}"):
+        if key in here.errors:
+            st.error(literal(here.errors[key]), icon=":material/error:")
 
 
 def _columns(shown, fixed, labels):

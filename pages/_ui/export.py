@@ -1,6 +1,7 @@
 """Export: the page's numbers as a NumPy script, a notebook and CSV tables."""
 
 import json
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -8,37 +9,22 @@ import numpy as np
 
 from grpo_core import STAGES, evaluate
 
+from .computed import RESULTS, kl_in_reward
 from .export_arrays import array_lines
-from .export_code import CAREFUL, SNIPPETS, Careful, Plain, Writing
+from .export_code import SNIPPETS
+from .export_recorded import recorded
+from .export_spelling import CAREFUL, Careful, Plain, Writing
 from .export_tables import tables_csv, tables_zip
 
-# What the script computes, by its name in `Evaluation`.
-_RESULTS = (
-    "scores",
-    "scored",
-    "mean",
-    "std",
-    "advantages",
-    "token_advantages",
-    "log_ratio",
-    "ratio",
-    "clipped_low",
-    "clipped_high",
-    "surrogate",
-    "kl",
-    "per_token",
-    "weight",
-    "contribution",
-    "policy_gradient",
-    "kl_gradient",
-    "gradient",
-    "objective",
-    "loss",
-    "mean_kl",
-)
-
-# What only some conventions compute.
-_MORE_RESULTS = ("dual_clipped", "reward_penalty")
+# What a section of the script is about, before the variant's own name.
+_TITLES = {
+    "kl": "KL per token",
+    "rewards": "Scores",
+    "advantage": "Advantages",
+    "ratio": "Ratio of new to old policy",
+    "surrogate": "Surrogate",
+    "aggregation": "Weight of each token",
+}
 
 __all__ = ["conventions_text", "notebook", "script", "tables_csv", "tables_zip"]
 
@@ -64,6 +50,7 @@ def script(scenario):
     str
         The arrays written out digit for digit, the chosen conventions as straight-line code,
         and at the end a dict ``results`` with every array by its name in `Evaluation`.
+        A variant that has no such code is there as the arrays that it gave.
     """
     parts = [f'"""{_intro(scenario)}\n"""', "import numpy as np"]
     for section in _sections(scenario):
@@ -171,24 +158,25 @@ def _folded(line):
 def _sections(scenario):
     evaluation = evaluate(scenario)
     writings = _writings(scenario, evaluation)
+    snippets = {
+        stage: SNIPPETS.get((stage, choice.variant)) or recorded(evaluation, stage)
+        for stage, choice in scenario.conventions.choices.items()
+    }
 
     def section(stage):
-        conventions = scenario.conventions
-        snippet = SNIPPETS[stage, conventions[stage].variant]
-        row = conventions.variant(stage)
-        title = f"{snippet.title}: {row.label}"
-        return Section(title, row.formula, tuple(snippet.code(writings[stage])))
+        row = scenario.conventions.variant(stage)
+        title = f"{_TITLES.get(stage, STAGES[stage].label)}: {row.label}"
+        return Section(title, row.formula, tuple(snippets[stage].code(writings[stage])))
 
-    stages = [section(stage) for stage in STAGES]
     careful = isinstance(writings["kl"].spelling, Careful)
     helpers = [Section("Arithmetic with infinities", "", tuple(CAREFUL.splitlines()))]
-    return [
+    sections = [
         *(helpers if careful else []),
         Section("Arrays", "", tuple(array_lines(scenario))),
-        *stages,
-        _objective(scenario, writings),
-        _results(scenario, stages),
+        *(section(stage) for stage in STAGES),
+        _objective(snippets, writings),
     ]
+    return [*sections, _results(scenario, sections)]
 
 
 def _writings(scenario, evaluation):
@@ -200,7 +188,7 @@ def _writings(scenario, evaluation):
         stage: Writing(
             options=dict(choice.options),
             spelling=Careful() if careful else Plain(),
-            in_reward=scenario.conventions["kl"].options["place"] == "reward",
+            in_reward=kl_in_reward(evaluation),
             single=evaluation.ratio.dtype == np.float32,
             extreme=extreme,
             endless=bool(np.any(np.isinf(scores))),
@@ -214,20 +202,23 @@ def _extreme(scores):
     return bool(np.any((sizes > 1e100) | (sizes < 1e-100)))
 
 
+# Large if anything is: everything else is a product of these, or a sum.
+_SIZES = ("scores", "token_advantages", "ratio", "surrogate", "kl", "kl_penalty", "kl_gradient")
+
+
 def _vast(scenario, evaluation):
     """True if something is infinite, or so large that a product of two could be."""
     limit = np.finfo(evaluation.ratio.dtype).max ** 0.25
     inputs = [scenario[key][scenario.valid] for key in ("logp_new", "logp_old", "logp_ref")]
-    computed = [getattr(evaluation, name) for name in ("scores", "advantages", "ratio", "kl")]
+    computed = [getattr(evaluation, name) for name in _SIZES]
     return any(np.any(~(np.abs(array) < limit)) for array in (*inputs, *computed))
 
 
-def _objective(scenario, writings):
+def _objective(snippets, writings):
     w = writings["kl"]
     s = w.spelling
-    ratio, kl = (SNIPPETS[k, scenario.conventions[k].variant] for k in ("ratio", "kl"))
     double = "dtype=np.float64" if w.single else ""
-    penalised = "surrogate" if w.in_reward else s.less("surrogate", s.times("beta", "kl"))
+    penalised = "surrogate" if w.in_reward else s.less("surrogate", "kl_penalty")
     weighted_kl = s.times("weight", "kl")
     no_kl = ["kl_gradient = np.zeros_like(policy_gradient)  # the KL is inside the reward"]
     lines = [
@@ -237,22 +228,23 @@ def _objective(scenario, writings):
         "loss = 0.0 - objective  # what a trainer minimises",
         f"mean_kl = {s.summed_of(weighted_kl, double)}",
         "",
-        "# Gradient of the objective by logp_new. A clipped token has none from the surrogate.",
-        f"pull = {s.times('weight', 'np.where(stopped, 0.0, token_advantages)')}",
-        *ratio.back(writings["ratio"]),
-        *(no_kl if w.in_reward else kl.back(w)),
+        "# Gradient of the objective by logp_new, by way of the ratio.",
+        f"pull = {s.times('weight', 'd_ratio')}",
+        *snippets["ratio"].back(writings["ratio"]),
+        *(no_kl if w.in_reward else snippets["kl"].back(w)),
         f"gradient = {s.plus('policy_gradient', 'kl_gradient')}",
     ]
     formula = r"J = \sum w\,(s - \beta\,\mathrm{KL}),\quad \partial J / \partial \log\pi_{new}"
     return Section("Objective, loss and gradient", formula, tuple(lines))
 
 
-def _results(scenario, stages):
-    code = [line for stage in stages for line in stage.lines]
-    more = [name for name in _MORE_RESULTS if any(line.startswith(f"{name} =") for line in code)]
+def _results(scenario, sections):
+    """Everything that the lines before assign under a name of `Evaluation`."""
+    code = [line for section in sections for line in section.lines]
+    assigned = {found[1] for found in map(re.compile(r"(\w+) = ").match, code) if found}
     lines = [
         "results = {",
-        *(f'    "{name}": {name},' for name in (*_RESULTS, *more)),
+        *(f'    "{name}": {name},' for name in RESULTS if name in assigned),
         "}",
         'for name in ("objective", "loss", "mean_kl"):',
         '    print(f"{name:<10} {results[name]:.10g}")',

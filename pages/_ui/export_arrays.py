@@ -34,7 +34,7 @@ def array_lines(scenario):
         array = scenario[key] if spec.kind == "bool" else np.where(counts, scenario[key], filler)
         array = array.astype(scenario[key].dtype)
         same = next((k for k, other in written.items() if _same(other, array)), None)
-        lines += [f"{key} = {same}"] if same else _assignment(key, array)
+        lines += [f"{key} = {same}"] if same else assignment(key, array)
         written[key] = array
     lines += [
         "",
@@ -50,14 +50,18 @@ def _same(left, right):
     return alike and left.tobytes() == right.tobytes()
 
 
-def _assignment(key, array):
-    """``key = np.array(...)``, every number with the digits that give it back exactly."""
+def assignment(key, array):
+    """Lines of ``key = np.array(...)``, every number with the digits that give it back exactly.
+
+    The lines read ``nan`` and ``inf`` as NumPy's.
+    """
     if array.ndim == 0:
         return [f"{key} = {array.item()!r}"]
     if array.dtype == bool and array.all():
         return [f"{key} = np.ones({array.shape}, dtype=bool)"]
     kind = {"float64": "", "float32": ", dtype=np.float32", "bool": ", dtype=bool"}
-    return [f"{key} = np.array([", *_rows(array), f"]{kind[array.dtype.name]})"]
+    dtype = kind.get(array.dtype.name, f", dtype=np.{array.dtype.name}")
+    return [f"{key} = np.array([", *_rows(array), f"]{dtype})"]
 
 
 def _rows(array, indent=4):
@@ -71,7 +75,10 @@ def _rows(array, indent=4):
             groups[-1] = groups[-1].removesuffix(",") + "],"
         return groups
     numbers = array.astype(int) if array.dtype == bool else array
-    rows = ("[" + ", ".join(str(number) for number in row) + "]," for row in numbers)
+    if array.ndim == 1:
+        rows = [", ".join(str(number) for number in numbers)]
+    else:
+        rows = ("[" + ", ".join(str(number) for number in row) + "]," for row in numbers)
     wrapped = (
         textwrap.wrap(row, 96, initial_indent=space, subsequent_indent=space + " ") for row in rows
     )

@@ -1,102 +1,10 @@
 """SNIPPETS: each variant of each stage as straight-line NumPy, for scripts and notebooks.
 
 The code is written for a reader. It holds the chosen options as named numbers and nothing
-about the others. Where a batch holds infinities (a log-probability of -inf, a ratio that
-overflows), the same lines are written with the helpers of `CAREFUL` instead of operators.
+about the others.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-CAREFUL = '''\
-# This batch holds infinities or comes near them, and 0 * inf and inf - inf would be NaN.
-np.seterr(over="ignore", invalid="ignore")
-
-
-def times(left, right):
-    """Product in which 0 * inf is 0."""
-    return np.where((left == 0) | (right == 0), 0.0, left * right)
-
-
-def plus(left, right):
-    """Sum in which inf - inf is -inf."""
-    return np.nan_to_num(left + right, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-
-
-def minus(left, right):
-    """Difference of log-probabilities: two equal infinities differ by 0."""
-    return np.where(left == right, 0.0, left - right)
-
-
-def summed(values, **axis):
-    """Sum in which inf - inf is -inf."""
-    return np.nan_to_num(values.sum(**axis), nan=-np.inf, posinf=np.inf, neginf=-np.inf)'''
-
-
-@dataclass(frozen=True)
-class Plain:
-    """How arithmetic is spelled where every number is finite."""
-
-    def times(self, left, right):
-        return f"{left} * {right}"
-
-    def plus(self, left, right):
-        return f"{left} + {right}"
-
-    def minus(self, left, right):
-        return f"{left} - {right}"
-
-    def less(self, left, right):
-        return f"{left} - {right}"
-
-    def summed(self, values, axis=""):
-        return f"{values}.sum({axis})"
-
-    def summed_of(self, values, axis=""):
-        return f"({values}).sum({axis})"
-
-
-@dataclass(frozen=True)
-class Careful(Plain):
-    """How arithmetic is spelled where infinities occur."""
-
-    def times(self, left, right):
-        return f"times({left}, {right})"
-
-    def plus(self, left, right):
-        return f"plus({left}, {right})"
-
-    def minus(self, left, right):
-        return f"minus({left}, {right})"
-
-    def less(self, left, right):
-        return f"plus({left}, -{right})"
-
-    def summed(self, values, axis=""):
-        return f"summed({values}{', ' + axis if axis else ''})"
-
-    summed_of = summed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Writing:
-    """What a snippet needs to know: its options, the spelling, and facts about the batch."""
-
-    options: dict
-    spelling: Plain
-    in_reward: bool
-    single: bool  # float32 arrays: stay in float32, as trainers do
-    extreme: bool  # scores so large or small that their squares leave double range
-    endless: bool  # infinite scores, from a KL penalty in the reward
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """Title and code of one variant; ``back`` is the gradient that flows through it."""
-
-    title: str
-    code: Callable
-    back: Callable | None = None
+from .export_spelling import Careful, Snippet
 
 
 def _kl(value, derivative):
@@ -108,12 +16,14 @@ def _kl(value, derivative):
             f"d = {s.minus('logp_ref', policy)}",
             *value(s),
         ]
-        if w.in_reward:
-            lines += [
-                "# in the reward: a constant of the update, without a gradient of its own",
-                f"reward_penalty = {s.times('beta', 'kl')}",
-            ]
-        return lines
+        penalty = s.times("beta", "kl")
+        if not w.in_reward:
+            return [*lines, f"kl_penalty = {penalty}"]
+        return [
+            *lines,
+            "# in the reward: a constant of the update, without a gradient of its own",
+            f"reward_penalty = {penalty}",
+        ]
 
     def back(w):
         s = w.spelling
@@ -156,7 +66,7 @@ _MISSING = {
 def _outcome(w):
     comment, scored, scores = _MISSING[w.options["missing"]]
     if w.in_reward:
-        scores += f" - {w.spelling.summed('reward_penalty', 'axis=-1')}"
+        scores = w.spelling.less_summed(scores, "reward_penalty", "axis=-1")
     return [comment, scored, f"scores = np.where(scored, {scores}, 0.0)"]
 
 
@@ -205,8 +115,8 @@ def _mean_std(w):
         f"# (score - mean) / (std + eps), with the {kind}",
         f"eps = {w.options['eps']!r}",
         *_statistics(w, ddof),
-        "tied = spread == 0  # nothing to tell apart: advantage 0",
-        f"advantages = np.where(tied, 0.0, deviation / np.where(tied, 1.0, spread + {eps}))",
+        "equal = spread == 0  # nothing to tell apart: advantage 0",
+        f"advantages = np.where(equal, 0.0, deviation / np.where(equal, 1.0, spread + {eps}))",
         *_to_tokens(w),
     ]
 
@@ -251,7 +161,8 @@ def _sequence(w):
     return [
         "# the geometric mean over a completion's tokens, the same at each of them",
         "tokens = np.maximum(valid.sum(axis=-1, keepdims=True), 1)  # (P, G, 1)",
-        f"log_ratio = np.where(valid, {steps} / tokens, 0.0){_single(w)}",
+        f"log_ratio = np.where(valid, {steps} / tokens, 0.0)",
+        *(["log_ratio = log_ratio.astype(np.float32)"] if w.single else []),
         "ratio = np.where(valid, np.exp(log_ratio), 0.0)",
     ]
 
@@ -270,27 +181,37 @@ def _single(w):
 
 
 def _clip(w):
+    return [*_clipped(w), *_slope("clipped_high | clipped_low")]
+
+
+def _clipped(w):
     s = w.spelling
     low, high = w.options["epsilon_low"], w.options["epsilon_high"]
-    free, bound = s.times("ratio", "token_advantages"), s.times("held", "token_advantages")
+    free, bound = s.times("ratio", "token_advantages"), s.times("bounded", "token_advantages")
     return [
         f"epsilon_low, epsilon_high = {low!r}, {high!r}",
-        "held = np.clip(ratio, 1 - epsilon_low, 1 + epsilon_high)",
+        "bounded = np.clip(ratio, 1 - epsilon_low, 1 + epsilon_high)",
         f"surrogate = np.minimum({free}, {bound})",
         "clipped_high = (token_advantages > 0) & (ratio > 1 + epsilon_high)",
         "clipped_low = (token_advantages < 0) & (ratio < 1 - epsilon_low)",
-        "stopped = clipped_high | clipped_low",
+    ]
+
+
+def _slope(stopped):
+    return [
+        "# derivative of the surrogate by the ratio: a clipped token has none",
+        f"d_ratio = np.where({stopped}, 0.0, token_advantages)",
     ]
 
 
 def _dual_clip(w):
     floor = w.spelling.times("dual_clip", "token_advantages")
     return [
-        *_clip(w)[:-1],
+        *_clipped(w),
         f"dual_clip = {w.options['dual_clip']!r}",
         "dual_clipped = (token_advantages < 0) & (ratio > dual_clip)",
         f"surrogate = np.where(dual_clipped, {floor}, surrogate)",
-        "stopped = clipped_high | clipped_low | dual_clipped",
+        *_slope("clipped_high | clipped_low | dual_clipped"),
     ]
 
 
@@ -317,18 +238,18 @@ def _constant(w):
 
 
 SNIPPETS = {
-    ("kl", "k3"): Snippet("KL per token", *_kl(_k3, "-np.expm1(d)")),
-    ("kl", "k2"): Snippet("KL per token", *_kl(lambda s: ["kl = d * d / 2"], "-d")),
-    ("kl", "k1"): Snippet("KL per token", *_kl(lambda s: ["kl = 0.0 - d"], "np.ones_like(d)")),
-    ("rewards", "outcome"): Snippet("Scores", _outcome),
-    ("advantage", "mean_std"): Snippet("Advantages", _mean_std),
-    ("advantage", "mean_only"): Snippet("Advantages", _mean_only),
-    ("advantage", "given"): Snippet("Advantages", _given),
-    ("ratio", "token"): Snippet("Ratio of new to old policy", _token, _token_back),
-    ("ratio", "sequence"): Snippet("Ratio of new to old policy", _sequence, _sequence_back),
-    ("surrogate", "clip"): Snippet("Clipped surrogate", _clip),
-    ("surrogate", "dual_clip"): Snippet("Clipped surrogate", _dual_clip),
-    ("aggregation", "completion_mean"): Snippet("Weight of each token", _completion_mean),
-    ("aggregation", "token_mean"): Snippet("Weight of each token", _token_mean),
-    ("aggregation", "constant"): Snippet("Weight of each token", _constant),
+    ("kl", "k3"): Snippet(*_kl(_k3, "-np.expm1(d)")),
+    ("kl", "k2"): Snippet(*_kl(lambda s: ["kl = d * d / 2"], "-d")),
+    ("kl", "k1"): Snippet(*_kl(lambda s: ["kl = 0.0 - d"], "np.ones_like(d)")),
+    ("rewards", "outcome"): Snippet(_outcome),
+    ("advantage", "mean_std"): Snippet(_mean_std),
+    ("advantage", "mean_only"): Snippet(_mean_only),
+    ("advantage", "given"): Snippet(_given),
+    ("ratio", "token"): Snippet(_token, _token_back),
+    ("ratio", "sequence"): Snippet(_sequence, _sequence_back),
+    ("surrogate", "clip"): Snippet(_clip),
+    ("surrogate", "dual_clip"): Snippet(_dual_clip),
+    ("aggregation", "completion_mean"): Snippet(_completion_mean),
+    ("aggregation", "token_mean"): Snippet(_token_mean),
+    ("aggregation", "constant"): Snippet(_constant),
 }

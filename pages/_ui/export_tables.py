@@ -2,34 +2,19 @@
 
 import csv
 import io
+import re
 import zipfile
 
 import numpy as np
 
+from .computed import per_token
+
 # A spreadsheet takes a cell that begins so for a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-_PER_TOKEN = (
-    "logp_new",
-    "logp_old",
-    "logp_ref",
-    "token_advantages",
-    "log_ratio",
-    "ratio",
-    "clipped_low",
-    "clipped_high",
-    "dual_clipped",
-    "surrogate",
-    "kl",
-    "kl_penalty",
-    "reward_penalty",
-    "per_token",
-    "weight",
-    "contribution",
-    "policy_gradient",
-    "kl_gradient",
-    "gradient",
-)
+# Read with ; or tab as the separator, a text falls apart there and at its line ends. The whole
+# run before a sign is matched, with a sign or without, so that the search takes one pass.
+_RUN = re.compile(r"""([;\s"]+)([=+\-@]?)""")
+_BREAK = re.compile(r"[;\t\r\n]")
 
 
 def tables_csv(evaluation):
@@ -45,7 +30,7 @@ def tables_csv(evaluation):
     dict of str
         ``groups.csv``, one row a prompt; ``completions.csv``, one row a completion that is
         present; ``tokens.csv``, one row a position that counts. Texts that a spreadsheet
-        would take for a formula get a leading apostrophe.
+        would take for a formula get an apostrophe before it.
     """
     return {
         "groups.csv": _csv(_groups(evaluation)),
@@ -75,12 +60,18 @@ def _csv(rows):
 
 def _cell(value):
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+        return ("'" if value.startswith(_FORMULA_STARTS) else "") + _RUN.sub(_defused, value)
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)) and np.isnan(value):
         return ""
     return str(value)
+
+
+def _defused(run):
+    """Blanks and separators, with an apostrophe where a formula would begin behind them."""
+    between, sign = run.groups()
+    return f"{between}'{sign}" if sign and _BREAK.search(between) else run.group()
 
 
 def _groups(evaluation):
@@ -121,7 +112,8 @@ def _completions(evaluation):
 
 
 def _tokens(evaluation):
-    yield ("prompt", "completion", "token", "text", *_PER_TOKEN)
-    arrays = [getattr(evaluation, name) for name in _PER_TOKEN]
+    names = per_token(evaluation)
+    yield ("prompt", "completion", "token", "text", *names)
+    arrays = [getattr(evaluation, name) for name in names]
     for where in map(tuple, np.argwhere(evaluation.valid).tolist()):
         yield (*where, evaluation.scenario.texts.token(*where), *(array[where] for array in arrays))

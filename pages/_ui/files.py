@@ -19,6 +19,7 @@ from grpo_core import ARRAYS, ScenarioError
 from grpo_core.arrays import as_array
 
 from .documents import assembled, check_table, laid_out, listed_arrays, said, with_infinities
+from .limits import check_lists, check_sizes
 
 FORMAT = "grpo-explorer 1"
 JSON_LIMIT = 20_000_000  # characters
@@ -88,6 +89,7 @@ def scenario_from_document(document):
         raise ScenarioError("float32 has to be a list of names of arrays.")
     arrays = {}
     for key, value in given.items():
+        check_lists(value, ARRAYS[key].axes)
         array = as_array(key, with_infinities(key, value), ARRAYS[key])
         with np.errstate(over="ignore"):
             arrays[key] = array.astype(np.float32) if key in single else array
@@ -137,6 +139,8 @@ def scenario_from_npz(data):
     prompts = members.pop("prompts", None)
     if "texts" not in document and prompts is not None:
         document["texts"] = {"prompts": prompts.ravel().tolist()}
+    for key, array in members.items():
+        check_sizes(dict(zip(ARRAYS[key].axes, array.shape, strict=False)))
     arrays = {key: as_array(key, array, ARRAYS[key]) for key, array in members.items()}
     return assembled(arrays, document)
 

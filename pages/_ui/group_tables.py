@@ -5,6 +5,7 @@ import pandas as pd
 
 from grpo_core import build_scenario, evaluate
 
+from .numbers import number
 from .quantities import present
 
 
@@ -38,5 +39,19 @@ def compare_formulas(rewards, formulas):
 def comparison_frame(rewards, comparison):
     """Rewards of a group and what each formula makes of them, a row per completion."""
     frame = pd.DataFrame({"reward": np.asarray(rewards, dtype=np.float64), **comparison})
-    frame.index = pd.Index([str(g) for g in range(len(frame))], name="completion")
+    frame.index = _completions(len(frame))
     return frame
+
+
+def advantages_beside(evaluation, prompt):
+    """Advantage of each completion of a prompt as a column to read beside its tokens."""
+    advantages = evaluation.advantages[prompt].tolist()
+    there = present(evaluation)[prompt].tolist()
+    column = [
+        number(a, 3, signed=True) if on else "" for a, on in zip(advantages, there, strict=True)
+    ]
+    return pd.DataFrame({"A": column}, index=_completions(len(column)))
+
+
+def _completions(count):
+    return pd.Index([str(g) for g in range(count)], name="completion")

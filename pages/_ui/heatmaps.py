@@ -25,6 +25,7 @@ def token_heatmap(
     compact=False,
     titled=True,
     written=False,
+    names=("now", "A (pinned)"),
 ):
     """Heatmap of one per-token quantity.
 
@@ -50,6 +51,8 @@ def token_heatmap(
         Title and unit above the cells.
     written : bool
         Write the token texts into the cells, where they fit.
+    names : (str, str)
+        What the two states are called where both are drawn.
 
     Returns
     -------
@@ -61,10 +64,10 @@ def token_heatmap(
     row = QUANTITIES[quantity]
     chosen = drawn_prompts(evaluation, prompts)
     grid = build_grid(evaluation, row, prompts=chosen, window=window, former=former)
-    panels = [_Panel(evaluation, grid, 0.0, "now")]
+    panels = [_Panel(evaluation, grid, 0.0, names[0])]
     below = None if pinned is None else build_grid(pinned, row, prompts=chosen, window=window)
     if below is not None and len(below.rows):
-        panels.append(_Panel(pinned, below, len(grid.rows) + 1.4, "A (pinned)"))
+        panels.append(_Panel(pinned, below, len(grid.rows) + 1.4, names[1]))
     scale = _Scale(row, palette, [panel.grid.values for panel in panels])
     size = _Size(panels, compact, titled, several=len(chosen) > 1)
     traces = []
@@ -78,7 +81,7 @@ def token_heatmap(
             *_separators(panels, size, palette),
             *_outline(panels[0].grid, selected, palette),
         ],
-        "annotations": _panel_names(panels, palette),
+        "annotations": [*_panel_names(panels, palette), *_nothing_note(grid, palette)],
     }
     if titled:
         layout["annotations"] += _heading(evaluation, row, size, palette)
@@ -113,6 +116,7 @@ class _Scale:
 
     def fit(self, values):
         """Values as sent to the browser; infinite ones take the colour of their end."""
+        values = values.astype(np.float64)  # a round number may be beyond float32
         return np.clip(values, -self.top, self.top).astype(self.dtype)
 
     def ink(self, values):
@@ -136,8 +140,17 @@ class _Scale:
             "ticks": "",
         }
         if compact:
-            bar |= {"orientation": "h", "len": 0.84, "lenmode": "fraction", "x": 0.5, "xpad": 0,
-                    "y": 0, "yref": "container", "yanchor": "bottom", "ypad": 2}
+            bar |= {
+                "orientation": "h",
+                "len": 0.84,
+                "lenmode": "fraction",
+                "x": 0.5,
+                "xpad": 0,
+                "y": 0,
+                "yref": "container",
+                "yanchor": "bottom",
+                "ypad": 2,
+            }
         else:
             bar |= {"len": 1, "x": 1, "xpad": 12, "ypad": 0, "y": 0.5}
         return {"cmin": self.bottom, "cmax": self.top, "colorscale": color_scale(self.colors),
@@ -148,7 +161,7 @@ class _Size:
     """Pixels: rows of one height whatever the numbers, so that nothing moves on a redraw."""
 
     def __init__(self, panels, compact, titled, several):
-        rows = sum(len(panel.grid.rows) for panel in panels)
+        rows = max(sum(len(panel.grid.rows) for panel in panels), 1)
         columns = max(panel.grid.values.shape[1] for panel in panels)
         self.pinned, self.compact, self.several = len(panels) > 1, compact, several
         extra = 2.4 if self.pinned else 0.0
@@ -189,7 +202,7 @@ def _completion_axis(panels, size, palette):
     return axis(
         title,
         palette=palette,
-        range=[last.offset + len(last.grid.rows) - 0.5, -1.2 if size.pinned else -0.5],
+        range=[last.offset + max(len(last.grid.rows), 1) - 0.5, -1.2 if size.pinned else -0.5],
         tickvals=[y for y, _ in labels],
         ticktext=[f"{text} " for _, text in labels],
     )
@@ -254,6 +267,17 @@ def _panel_names(panels, palette):
     ]  # fmt: skip
 
 
+def _nothing_note(grid, palette):
+    """Why the picture is empty, where it is."""
+    if not np.all(np.isnan(grid.values)):
+        return []
+    return [{
+        "text": "no token counts here", "showarrow": False, "xref": "paper", "x": 0.5,
+        "y": max(len(grid.rows) - 1, 0) / 2,
+        "font": {"size": FONT_SIZE, "color": palette.faint},
+    }]  # fmt: skip
+
+
 def _heading(evaluation, row, size, palette):
     is_advantage = row.key == "token_advantages"
     subtitle = advantage_unit(evaluation) if is_advantage else row.subtitle
@@ -270,4 +294,4 @@ def _describe(row, panels):
         text += f", from {number(low, 3)} to {number(high, 3)}"
     if row.marks:
         text += f", {count(int(np.sum(now.marks)), 'clipped cell')}"
-    return text + (", with the pinned state A below" if len(panels) > 1 else "") + "."
+    return text + (f", with {panels[1].name} below" if len(panels) > 1 else "") + "."

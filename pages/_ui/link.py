@@ -25,6 +25,7 @@ from grpo_core import ScenarioError
 
 from .codec.integers import Damaged, Reader, TooLarge, Writer, deflated_size
 from .codec.scenarios import Changed, describe, mark, resemblance, restore
+from .limits import BeyondLimits
 from .view import View
 
 VERSION = 1
@@ -124,7 +125,7 @@ def decode(text, examples=None):
     try:
         header, reader = _opened(found[2])
         return _restored(header, reader, examples)
-    except Changed as error:
+    except (Changed, BeyondLimits) as error:
         raise LinkError(str(error)) from None
     except ScenarioError:
         raise LinkError(

@@ -49,3 +49,8 @@ def change(former, now, digits=4):
 
 
 __all__ = ["MINUS", "MISSING", "change", "count", "exact", "number", "percent"]
+
+
+def change_of_share(former, now):
+    """``former → now`` as percentages; or just the one."""
+    return percent(now) if former == now else f"{percent(former)} → {percent(now)}"

@@ -5,6 +5,8 @@ very end: its links carry the state just written. A menu drawn earlier would han
 page a stale link and lose the last edit.
 """
 
+import gc
+import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from .menu import GROUPS, MENU
 from .palette import PALETTES, Palette
 
 _ASSETS = Path(__file__).parents[2] / "assets"
+_WARM = 4  # runs after which all that a page needs has been imported
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +67,20 @@ def frame(key):
         layout="wide",
     )
     st.html(f"<style>{_style()}</style>")
-    state.read_link()
+    state.read_link(editors.editing())
     editors.apply_edits()
     with st.container(horizontal=True, vertical_alignment="bottom", key="head"):
         st.title(row.question, anchor=False)
         head = st.container(
             horizontal=True, width="content", vertical_alignment="bottom", key="head_tools"
         )
+    # Slots that are always there: an element that comes or goes would make all below it anew.
     notice = st.empty()
-    if state.store().message:
-        st.warning(literal(state.store().message), icon=":material/link_off:")
+    with st.container(key="message"):
+        if state.store().message:
+            st.warning(literal(state.store().message), icon=":material/info:")
+    with st.container(key="lesson"):
+        share.lesson()
     yield _shown()
     state.write_link()
     if state.store().too_large:
@@ -85,6 +92,7 @@ def frame(key):
         share.tools()
     if not st.context.is_embedded:
         _menu(row)
+    _spare_the_collector()
 
 
 def _shown():
@@ -105,6 +113,24 @@ def _shown():
         selected=here.view.selected,
         palette=PALETTES["dark" if state.dark() else "light"],
     )
+
+
+def _spare_the_collector():
+    """Once a process, take what was imported out of Python's garbage collection.
+
+    Streamlit collects after every run, holding up the messages of that run, and mostly looks
+    through the modules of Plotly and pandas. What is frozen can still be freed, save by the
+    collector: of the few sessions open at that moment, cycles stay. Nothing later is frozen, so
+    memory does not grow with time.
+    """
+    if next(_finished_runs()) == _WARM:
+        gc.collect()
+        gc.freeze()
+
+
+@st.cache_resource(show_spinner=False)
+def _finished_runs():
+    return itertools.count(1)
 
 
 @st.cache_resource(show_spinner=False)

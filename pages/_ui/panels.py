@@ -8,10 +8,10 @@ from grpo_core import ARRAYS, STAGES, ScenarioError
 from grpo_core.presets import ADVANTAGE_FORMULAS
 
 from . import charts, controls, editors, export, state, tables
-from .cells import text_frame
 from .chain import as_text, chain
+from .limits import SHOWN_CELLS
 from .menu import MENU
-from .numbers import number, percent
+from .numbers import change, change_of_share, count, number
 from .token_text import visible
 
 # Pixels at the size that KaTeX has by itself; the chain is set a fifth smaller.
@@ -44,30 +44,35 @@ def plain(text, css_class="plain"):
     st.html(f'<div class="{css_class}">{html.escape(text)}</div>')
 
 
+# What the summary row shows: label, number, and how a change of it is written.
+_SUMMARY = (
+    ("loss", lambda e: e.loss, change),
+    ("mean KL", lambda e: e.mean_kl, change),
+    ("clipped tokens", lambda e: e.metrics["clip"], change_of_share),
+    ("tied groups", lambda e: e.metrics["tied_groups"], change_of_share),
+    ("gradient norm", lambda e: e.metrics["gradient_norm"], change),
+)
+
+
 def summary(shown):
-    """Objective, loss, KL and clipping as one quiet row, with what they were before."""
-    rows = (
-        ("loss", lambda e: number(e.loss)),
-        ("mean KL", lambda e: number(e.mean_kl)),
-        ("clipped tokens", lambda e: percent(e.metrics["clip"])),
-        ("tied groups", lambda e: percent(e.metrics["tied_groups"])),
-        ("gradient norm", lambda e: number(e.metrics["gradient_norm"])),
-    )
-    cells = "".join(_summary_cell(label, read, shown) for label, read in rows)
+    """Loss, KL, clipping and gradient as one quiet row, with what they were before."""
+    cells = "".join(_summary_cell(*row, shown) for row in _SUMMARY)
     st.html(f'<div class="figures">{cells}</div>')
 
 
-def _summary_cell(label, read, shown):
+def _summary_cell(label, read, write, shown):
     now = read(shown.evaluation)
     lines = []
     if shown.former is not None and read(shown.former) != now:
-        lines.append(f"was {read(shown.former)}")
+        lines.append(write(read(shown.former), now))
     if shown.pinned is not None:
-        lines.append(f"A: {read(shown.pinned)}")
+        pinned = read(shown.pinned)
+        lines.append(f"A: {write(pinned, pinned)}")
     below = html.escape(" · ".join(lines)) or "&nbsp;"
     return (
         f'<div class="figure"><span class="label">{html.escape(label)}</span>'
-        f'<span class="value">{html.escape(now)}</span><span class="below">{below}</span></div>'
+        f'<span class="value">{html.escape(write(now, now))}</span>'
+        f'<span class="below">{below}</span></div>'
     )
 
 
@@ -84,19 +89,15 @@ def findings(page):
             icon = f'<span class="mark {finding.severity}">{_ICONS[finding.severity]}</span>'
             st.html(f'<div class="finding">{icon}<span>{html.escape(finding.text)}</span></div>')
             label = f"See it on {target.label}" if elsewhere else "Show the token"
-            if (finding.where or elsewhere) and st.button(
-                label, key=f"jump_{index}", type="tertiary"
-            ):
-                _jump(finding, target, elsewhere)
-
-
-def _jump(finding, target, elsewhere):
-    where = (*finding.where, *state.store().view.selected[len(finding.where) :])
-    state.select(*where)
-    state.write_link()
-    if elsewhere:
-        st.switch_page(target.file, query_params=state.link_parameters())
-    st.rerun()
+            if not (finding.where or elsewhere):
+                continue
+            where = (*finding.where, *state.store().view.selected[len(finding.where) :])
+            jumps = st.button(
+                label, key=f"jump_{index}", type="tertiary", on_click=state.select, args=where
+            )
+            if jumps and elsewhere:
+                state.write_link()
+                st.switch_page(target.file, query_params=state.link_parameters())
 
 
 def token_chain(shown, where):
@@ -110,7 +111,7 @@ def token_chain(shown, where):
     steps = chain(shown.evaluation, shown.selected, width=_CHAIN_WIDTH)
     with st.container(key=f"{where}_chain"):
         st.markdown("\n".join(["| | |", "|---|---|", *(_step(step) for step in steps)]))
-    box = st.expander("The same as text, to copy", key=f"{where}_chain_text", on_change="rerun")
+    box = st.expander("The same as text, to copy", key=f"{where}_chain_text", on_change=state.touch)
     if box.open:
         box.code(as_text(steps), language=None, wrap_lines=True)
 
@@ -157,13 +158,16 @@ def formulas(shown, where):
     heading(
         "The same rewards in TRL, verl and NumPy",
         "Trainers divide by the sample standard deviation, NumPy's default is the population "
-        "one. Here for the group above, or for a line that you paste.",
+        "one. In exact arithmetic, for the group above or for a line that you paste.",
     )
     key = f"{where}_line"
-    text = st.text_input("Rewards, such as 1, 0, 0, 1", key=key, placeholder="1, 0, 0, 1")
+    text = st.text_input(
+        "Rewards, such as 1, 0, 0, 1", key=key, placeholder="1, 0, 0, 1", on_change=state.touch
+    )
     rewards = _pasted_line(text, key) or _group_rewards(shown)
     compared = tables.compare_formulas(rewards, ADVANTAGE_FORMULAS)
-    st.dataframe(text_frame(tables.comparison_frame(rewards, compared)), height="content")
+    frame = tables.comparison_frame(rewards, compared)
+    st.dataframe(frame.map(lambda value: number(value, 5)), height="content")
     if text.strip() and key not in state.store().errors:
         st.button(
             "Use this line in the example",
@@ -185,9 +189,10 @@ def _pasted_line(text, key):
     here = state.store()
     if not text.strip():
         here.errors.pop(key, None)
+        here.pasted_line = None
         return None
     try:
-        rewards = tables.parse_numbers(text, "G").tolist()
+        rewards = tables.parse_rewards(text).tolist()
     except ScenarioError as error:
         here.errors[key] = str(error)
     else:
@@ -208,7 +213,7 @@ def conventions(stages, where):
 
 def all_conventions(where):
     """Every stage's choice, in an expander that draws nothing while closed."""
-    box = st.expander("Conventions", key=f"{where}_conventions", on_change="rerun")
+    box = st.expander("Conventions", key=f"{where}_conventions", on_change=state.touch)
     if box.open:
         with box:
             conventions(STAGES, where)
@@ -216,11 +221,11 @@ def all_conventions(where):
 
 def arrays(shown, page):
     """Tables of a page's further arrays, sizes, paste and reset, in a lazy expander."""
-    keys, where = MENU[page].arrays[1:], page.lower()
+    keys, where = MENU[page].arrays[MENU[page].at_top :], page.lower()
     box = st.expander(
         "Tables: input arrays, sizes, paste and copy, reset",
         key=f"{where}_arrays",
-        on_change="rerun",
+        on_change=state.touch,
     )
     if not box.open:
         return
@@ -229,13 +234,13 @@ def arrays(shown, page):
         tabs = st.tabs(
             [ARRAYS[key].label for key in offered] + ["Sizes", "Paste and copy", "Reset"],
             key=f"{where}_tabs",
-            on_change="rerun",
+            on_change=state.touch,
         )
         for tab, key in zip(tabs, offered, strict=False):
             if tab.open:
                 with tab:
                     controls.prompt_picker(f"{where}_{key}")
-                    st.caption(ARRAYS[key].help)
+                    st.caption(f"`{key}`: {ARRAYS[key].help}")
                     editors.array_editor(key, shown.prompt)
         for tab, draw in zip(tabs[len(offered) :], (_sizes, _paste, _reset), strict=True):
             if tab.open:
@@ -251,7 +256,11 @@ def _sizes(where, _shown):
 def _paste(where, shown):
     keys = controls.array_choices(shown.scenario)
     key = st.selectbox(
-        "Array", keys, key=f"{where}_paste_key", format_func=lambda key: ARRAYS[key].label
+        "Array",
+        keys,
+        key=f"{where}_paste_key",
+        format_func=lambda key: ARRAYS[key].label,
+        on_change=state.touch,
     )
     box = f"{where}_paste_text"
     st.text_area(
@@ -259,16 +268,37 @@ def _paste(where, shown):
         key=box,
         placeholder="[[1, 0, 0, 1]]",
         height=140,
+        on_change=state.touch,
     )
 
     def apply():
         controls.paste(key, st.session_state[box], box)
 
-    st.button("Use these numbers", key=f"{where}_paste_apply", on_click=apply)
+    with st.container(horizontal=True):
+        st.button("Use these numbers", key=f"{where}_paste_apply", on_click=apply)
+        for target, label in (("logp_old", "Old := new policy"), ("logp_ref", "Reference := new")):
+            st.button(
+                label,
+                key=f"{where}_copy_{target}",
+                on_click=controls.copy_array,
+                args=("logp_new", (target,)),
+            )
     controls.show_error(box)
     st.caption("The array as it is, to copy:")
-    code = tables.array_to_code(shown.scenario[key], key)
-    st.code(code, language="python", height=160, wrap_lines=False)
+    cells = shown.scenario[key].size if key in shown.scenario else 0
+    name = f"{key}.py"
+    _code(cells, lambda: tables.array_as_code(shown.scenario, key), name, where, height=160)
+
+
+def _code(cells, build, name, where, *, height):
+    """Code to copy, or a file where there is so much that a browser would stall."""
+    if cells <= SHOWN_CELLS:
+        st.code(build(), language="python", height=height, wrap_lines=False)
+        return
+    st.caption(f"{count(cells, 'cell')} are too many to show as code here. Save them instead.")
+    st.download_button(
+        "Save the code", build, name, "text/x-python", key=f"{where}_{name}", on_click="ignore"
+    )
 
 
 def _reset(where, _shown):
@@ -282,13 +312,15 @@ def _reset(where, _shown):
 
 def code_and_sources(shown, where):
     """The NumPy code that gives the page's numbers, and where the formulas come from."""
-    box = st.expander("Code and sources", key=f"{where}_code", on_change="rerun")
+    box = st.expander("Code and sources", key=f"{where}_code", on_change=state.touch)
     if not box.open:
         return
     with box:
         code, sources = st.tabs(["NumPy code", "Formulas and sources"])
         with code:
-            st.code(export.script(shown.scenario), language="python", height=420)
+            scenario = shown.scenario
+            cells, name = scenario["mask"].size, "grpo_example.py"
+            _code(cells, lambda: export.script(scenario), name, where, height=420)
         with sources:
             for stage in STAGES.values():
                 row = shown.scenario.conventions.variant(stage.key)

@@ -8,11 +8,14 @@ import re
 import numpy as np
 
 from grpo_core import ARRAYS, ScenarioError
-from grpo_core.arrays import as_array
+from grpo_core.arrays import as_array, check_cells
+
+from .limits import check_sizes, check_table
 
 MAX_CHARACTERS = 200_000
 _MAX_DEPTH = 4
 _SPECS = {"PG": ARRAYS["rewards"], "PGL": ARRAYS["logp_new"]}
+_SEPARATORS = " ,;\t\r\n"
 _WORDS = {
     "none": np.nan, "null": np.nan, "nan": np.nan, "na": np.nan, "inf": np.inf,
     "infinity": np.inf, "true": 1.0, "false": 0.0,
@@ -58,6 +61,20 @@ def parse_numbers(text, axes):
     bracketed = text[0] in "[(" or _WRAPPER.match(text)
     nested = _read_brackets(text) if bracketed else _read_block(text)
     return _as_axes(nested, axes)
+
+
+def parse_rewards(text):
+    """One pasted group of rewards, each of them valid; (G,).
+
+    Raises
+    ------
+    ScenarioError
+        As `parse_numbers`; more rewards than a group may have, or an infinite one.
+    """
+    values = parse_numbers(text, "G")
+    check_sizes({"G": values.size})
+    check_cells("the pasted line", values[None], _SPECS["PG"], True)
+    return values
 
 
 def _read_brackets(text):
@@ -132,6 +149,8 @@ def _quoted(piece):
 
 def _read_block(text):
     """Lines of cells. One separator for all, else a decimal comma could turn 1,5 into 15."""
+    if not text.strip(_SEPARATORS):
+        raise ScenarioError("the pasted text holds separators but no number")
     lines = [line for line in text.splitlines() if line.strip()]
     split = _separator(lines)
     rows = []
@@ -142,6 +161,7 @@ def _read_block(text):
             for c, cell in enumerate(cells)
         ])  # fmt: skip
     width = max(len(row) for row in rows)
+    check_table(len(rows), width)
     if "\t" in text:  # a spreadsheet leaves off nothing, but editors strip tabs at line ends
         rows = [row + [np.nan] * (width - len(row)) for row in rows]
     if width == 1:  # a column of a spreadsheet is a group, as a line is
@@ -225,6 +245,8 @@ def _filled_up(nested):
     """Rows of tokens filled up with NaN to the length of the longest."""
     rows = [row for group in nested if isinstance(group, list) for row in group]
     width = max((len(row) for row in rows if isinstance(row, list)), default=0)
+    largest = max((len(group) for group in nested if isinstance(group, list)), default=0)
+    check_sizes({"P": len(nested), "G": largest, "L": width})
     return [
         [row + [np.nan] * (width - len(row)) if isinstance(row, list) else row for row in group]
         if isinstance(group, list)

@@ -89,7 +89,7 @@ QUANTITIES = table(
         title="Contribution",
         symbol="w j",
         unit="of the objective",
-        subtitle="sums to the objective",
+        subtitle="sums to the objective over all prompts",
         values=lambda evaluation: evaluation.contribution,
     ),
     Quantity(
@@ -122,6 +122,10 @@ QUANTITIES = table(
 
 # From rewards to the update: the row of small pictures on the start page.
 PIPELINE = ("token_advantages", "log_ratio", "kl", "contribution", "gradient")
+
+# The gradient and what it is made of, with the words of a switch between them.
+GRADIENT_PARTS = {"gradient": "whole", "policy_gradient": "policy part", "kl_gradient": "KL part"}
+
 
 def advantage_title(evaluation):
     """Axis title of an advantage with the unit that its convention gives it."""

@@ -26,21 +26,45 @@ def tools():
             _open_file()
 
 
+def lesson():
+    """What the example on the screen teaches, or that the numbers are the reader's own now."""
+    here, key = state.store(), _present_example()
+    here.begun_from = key or here.begun_from
+    if key is not None:
+        st.caption(state.examples()[key].teaches)
+    elif here.begun_from is not None:
+        title = state.examples()[here.begun_from].title
+        st.caption(f"Your own numbers, begun from the example “{title}”.")
+    else:
+        st.caption("Your own numbers.")
+
+
+def _present_example():
+    """Key of the shipped example that is on the screen, unchanged; None for one's own numbers."""
+    here = state.store().scenario
+    return next((key for key, row in state.examples().items() if row.scenario is here), None)
+
+
 def _example_picker():
     shipped = state.examples()
     here = state.store()
-    present = next((key for key, row in shipped.items() if row.scenario is here.scenario), None)
-    st.session_state["example"] = present
+    # Another widget for each example. A click sent in the moment of an edit still carries the
+    # picker of the unedited example, which says what it always said: no reason to load it again.
+    present = _present_example()
+    widget = f"example_{present}"
+    if widget not in st.session_state:
+        st.session_state[widget] = present
 
     def change():
-        key = st.session_state["example"]
-        if key is not None:
+        state.touch()
+        key = st.session_state[widget]
+        if key not in (None, present):
             state.load(shipped[key].scenario, View(pinned=here.view.pinned))
 
     st.selectbox(
         "Example",
         list(shipped),
-        key="example",
+        key=widget,
         format_func=lambda key: shipped[key].title,
         placeholder="Your own numbers",
         on_change=change,

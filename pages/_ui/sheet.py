@@ -3,19 +3,54 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 import numpy as np
 
-from .arithmetic import Number
+from .arithmetic import Number, Sum
+from .computed import kl_in_reward, surrogate_slope
+from .numbers import number
 from .steps import Line, Step
 
 # Longer sums are computed and not written out.
 TERMS = 8
 
+# By name in the chain: where the evaluation keeps the same number.
+_KEPT = {
+    "R": "scores",
+    "A": "token_advantages",
+    "log_ratio": "log_ratio",
+    "ratio": "ratio",
+    "s": "surrogate",
+    "KL": "kl",
+    "j": "per_token",
+    "w": "weight",
+    "contribution": "contribution",
+    "g_s": "policy_gradient",
+    "g_KL": "kl_gradient",
+    "g": "gradient",
+}
+
+# Rounding that the core is allowed beside exact arithmetic: as a share of the number itself,
+# and of the numbers that it was added up from.
+_ROUNDING = {"float64": (1e-6, 1e-12), "float32": (1e-3, 1e-5)}
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Derivative of the surrogate by the ratio, and why it is 0 where something stopped it."""
+
+    number: Number
+    stopped: str = ""
+
 
 @dataclass(frozen=True)
 class Writer:
-    """How a variant is written out; ``back`` writes its part of the gradient, where it has one."""
+    """How a variant is written out, and the way back for the gradient where it has one.
+
+    ``back(sheet)`` of a surrogate returns its `Slope` at the token; ``back(sheet, slope)`` of
+    a ratio writes the gradient of the surrogate part; ``back(sheet)`` of a KL that of its own.
+    """
 
     write: Callable
     back: Callable | None = None
@@ -27,8 +62,9 @@ class Sheet:
     def __init__(self, evaluation, where):
         self.evaluation, self.where = evaluation, where
         self.scenario = evaluation.scenario
+        self.in_reward = kl_in_reward(evaluation)
         self._written = []
-        self._numbers = {}
+        self._terms = {}
         self._range = np.finfo(evaluation.ratio.dtype)
 
     def lines(self):
@@ -40,10 +76,15 @@ class Sheet:
         return [line.step(width) if isinstance(line, Line) else line for line in self._written]
 
     def __getitem__(self, name):
-        return self._numbers[name]
+        return self._terms[name]
 
     def __contains__(self, name):
-        return name in self._numbers
+        return name in self._terms
+
+    @cached_property
+    def slopes(self):
+        """Derivative of the surrogate by the ratio at every token (P, G, L), from the core."""
+        return surrogate_slope(self.evaluation)
 
     def option(self, stage, key):
         """An option of a stage's chosen variant."""
@@ -51,8 +92,12 @@ class Sheet:
 
     def given(self, name, value, symbol):
         """A number that the chain starts from."""
-        self._numbers[name] = Number(value, symbol)
-        return self._numbers[name]
+        return self.keep(name, Number(value, symbol))
+
+    def keep(self, name, term):
+        """A term that later lines read by this name."""
+        self._terms[name] = term
+        return term
 
     def line(
         self, stage, name, label, symbol, formula, *, near=None, written=True, inner=False, **more
@@ -62,12 +107,17 @@ class Sheet:
         ``near`` is the size of what is subtracted in the formula; a result twelve digits
         below it is what rounding left over, and is written as 0. A formula too long to be
         ``written`` is computed and not shown. An ``inner`` result is one that the core keeps
-        scaled, so that it cannot leave the range of its number type.
+        scaled, so that it cannot leave the range of its number type. Where the core keeps
+        another number under this name, that is written instead, and no formula.
         """
         fit = _unbounded if inner else self._fit
         value = fit(formula.evaluate(lambda number: number.value))
         if near is not None and abs(value) < near * Decimal("1e-12"):
             value = Decimal(0)
+        if not self._agrees(name, value, _sizes(formula, near)):
+            found = number(float(value))
+            note = f"Written out, the formula gives {found}; this is the core's number."
+            return self.computed(stage, name, label, symbol, note=note)
         if value.is_infinite() and all(n.value.is_finite() for n in formula.numbers()):
             more["note"] = f"{more.get('note', '')} {self._overflow()}".strip()
         if not written:
@@ -77,11 +127,38 @@ class Sheet:
 
     def value(self, stage, name, label, symbol, value, **more):
         """Write ``symbol = value`` where no formula leads there."""
-        return self._keep(stage, name, label, Decimal(str(value)), symbol, **more)
+        value = Decimal(str(value))
+        if not self._agrees(name, value):
+            return self.computed(stage, name, label, symbol, note="As the core computed it.")
+        return self._keep(stage, name, label, value, symbol, **more)
 
-    def note(self, stage, label, note):
-        """Write a sentence without a number of its own."""
-        self._written.append(Step(stage=stage, label=label, note=note))
+    def computed(self, stage, name, label, symbol, result="", **more):
+        """Write the core's own number: that of this name, or of another ``result``."""
+        value = Decimal(str(self._of(result or _KEPT[name])))
+        return self._keep(stage, name, label, value, symbol, **more)
+
+    def note(self, stage, label, note, latex=""):
+        """Write a sentence without a number of its own, with a formula if there is one."""
+        self._written.append(Step(stage=stage, label=label, note=note, latex=latex))
+
+    def _of(self, result):
+        """A result of the evaluation at this token, completion or group."""
+        array = getattr(self.evaluation, result)
+        return array[self.where[: array.ndim]]
+
+    def _agrees(self, name, value, sizes=()):
+        """False if the core has another number of this name, by more than rounding explains."""
+        counts = self.evaluation.valid[self.where] or name == "R"
+        if name not in _KEPT or not counts:
+            return True
+        array = getattr(self.evaluation, _KEPT[name])
+        core = Decimal(str(self._of(_KEPT[name])))
+        if not (value.is_finite() and core.is_finite()):
+            return value == core
+        largest = np.max(np.abs(array), where=np.isfinite(array), initial=self._range.tiny)
+        share, left_over = (Decimal(share) for share in _ROUNDING[self._range.dtype.name])
+        size = max(Decimal(float(largest)), *(abs(size) for size in sizes), Decimal(0))
+        return abs(value - core) <= share * abs(core) + left_over * size
 
     def _keep(self, stage, name, label, value, symbol, **more):
         result = self.given(name, value, symbol)
@@ -98,6 +175,15 @@ class Sheet:
             return Decimal("inf").copy_sign(value)
         tiny = abs(value) < Decimal(float(self._range.smallest_subnormal)) / 2
         return Decimal(0) if tiny else value
+
+
+def _sizes(formula, near):
+    """Sizes of what a formula adds up, which its rounding goes by."""
+    if near is not None:
+        return [near]
+    terms = [term for term, _ in formula.signed] if isinstance(formula, Sum) else []
+    values = [term.evaluate(lambda number: number.value) for term in terms]
+    return [value for value in values if value.is_finite()]
 
 
 def _unbounded(value):

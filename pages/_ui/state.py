@@ -19,6 +19,7 @@ from .view import View
 
 _STORE = "store"
 _LINK = "s"
+_REMEMBERED = 8  # replaced links
 
 
 @dataclass
@@ -27,7 +28,8 @@ class Store:
 
     ``former`` is the scenario before the last edit, drawn as a ghost. ``version`` counts
     replacements of the whole scenario; tables carry it in their key, so that a replaced
-    scenario gets fresh tables. ``link`` is the one last written or read.
+    scenario gets fresh tables. ``link`` is the one last written or read; ``replaced``
+    holds those before it. ``touched`` says that a widget was worked since the last run.
     """
 
     scenario: Scenario
@@ -36,6 +38,11 @@ class Store:
     version: int = 0
     link: str = ""
     link_of: tuple | None = None
+    replaced: tuple = ()
+    overridden: dict = field(default_factory=dict)
+    touched: bool = False
+    fresh: bool = True
+    begun_from: str | None = None
     too_large: bool = False
     message: str = ""
     errors: dict = field(default_factory=dict)
@@ -62,10 +69,16 @@ def store():
     return st.session_state[_STORE]
 
 
+def touch():
+    """Callback of every widget that has no other: it tells a run of its from the browser's Back."""
+    store().touched = True
+
+
 def edit(scenario):
     """Take an edited scenario; the one before it stays as the ghost."""
     here = store()
     here.former, here.scenario = here.scenario, scenario
+    here.touched = True
     here.message = ""
     _keep_selection_inside(here)
 
@@ -79,6 +92,7 @@ def load(scenario, view=None):
     if view is not None:
         here.view = view
     here.version += 1
+    here.touched = True
     here.errors.clear()
     here.tables.clear()
     here.message = ""
@@ -89,6 +103,7 @@ def select(p, g, t):
     """Select a token."""
     here = store()
     here.view = replace(here.view, selected=(int(p), int(g), int(t)))
+    here.touched = True
     _keep_selection_inside(here)
 
 
@@ -96,6 +111,7 @@ def pin(scenario):
     """Pin a scenario as A, or None to unpin."""
     here = store()
     here.view = replace(here.view, pinned=scenario)
+    here.touched = True
 
 
 def _keep_selection_inside(here):
@@ -128,14 +144,19 @@ def findings():
     return remembered[1]
 
 
-def read_link():
+def read_link(editing):
     """Address -> store, if the address differs from the link last written or read.
 
     Back and Forward of the browser arrive here: undo and redo. No link at all is the
     default example, so that Back reaches the first state too.
+
+    Parameters
+    ----------
+    editing : bool
+        True if a table was edited since the last run.
     """
     given, here = st.query_params.get(_LINK, ""), store()
-    if given == here.link:
+    if given == here.link or _overtaken(here, given, editing):
         return
     here.link, here.link_of = given, None
     try:
@@ -145,12 +166,24 @@ def read_link():
         here.message = f"{error} You see the default example instead."
         return
     load(scenario, view)
+    if here.fresh:
+        here.former = None  # nobody has seen the default example that stood here for a moment
     here.link_of = (here.scenario, here.view)
+
+
+def _overtaken(here, given, editing):
+    """True if the address is only older than the store, not gone back to.
+
+    A click or an edit that follows another within a third of a second is sent with the address
+    from before the first one's link arrived. What tells it from Back: a widget was worked.
+    """
+    return given in here.replaced and (here.touched or editing)
 
 
 def write_link():
     """Store -> address, if something changed; every write is a step in the browser's history."""
     here = store()
+    here.touched = here.fresh = False
     present = (here.scenario, here.view)
     if here.link_of is not None and all(a is b for a, b in zip(here.link_of, present, strict=True)):
         return
@@ -163,6 +196,7 @@ def write_link():
     if here.too_large:
         link = ""
     if link != here.link:
+        here.replaced = (*here.replaced, here.link)[-_REMEMBERED:]
         here.link = link
         if link:
             st.query_params[_LINK] = link

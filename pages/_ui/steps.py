@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from itertools import groupby
 
 from .arithmetic import Number, Piece, Term, symbol_width
 
@@ -27,8 +26,8 @@ class Step:
         The part of the computation it belongs to.
     label : str
         What is computed, in words.
-    symbol, name : str
-        Its symbol as LaTeX and as plain text.
+    name : str
+        Its symbol as plain text.
     text : str
         The line as plain text, e.g. ``A = (1 - 0.5) / 0.5 = 1``; the middle is Python.
     latex : str
@@ -42,13 +41,10 @@ class Step:
     written : bool
         False where there is nothing to recombine: the value is given, or comes from more
         numbers than can be written out.
-    parts : tuple
-        What stands between the equals signs, to be set anew beside other steps.
     """
 
     stage: str
     label: str
-    symbol: str = ""
     name: str = ""
     text: str = ""
     latex: str = ""
@@ -56,21 +52,6 @@ class Step:
     value: str = ""
     note: str = ""
     written: bool = False
-    parts: tuple = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """The steps of one stage, set under each other with their equals signs aligned.
-
-    ``latex`` is '' where there is nothing but notes. ``notes`` are the steps' sentences.
-    """
-
-    stage: str
-    title: str
-    latex: str
-    notes: tuple[str, ...]
-    steps: tuple[Step, ...]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -138,21 +119,18 @@ class Line:
         """The line with the digits that it has now, set within a width in pixels."""
         value = self.result.text()
         middle = "" if self.formula is None else self.formula.text()
-        parts = self._parts()
         return Step(
             stage=self.stage,
             label=self.label,
-            symbol=self.result.symbol,
             name=self.name,
             text=f"{self.name} = {value}"
             if middle in ("", value)
             else f"{self.name} = {middle} = {value}",
-            latex=typeset([(self.result.symbol, parts)], width),
+            latex=typeset(self.result.symbol, self._parts(), width),
             operands=tuple(number.text() for number in self.operands()),
             value=value,
             note=self.note,
             written=self.formula is not None,
-            parts=parts,
         )
 
     def _parts(self):
@@ -199,32 +177,6 @@ def _bare(latex):
     return re.sub(r"[\\, ]", "", latex)
 
 
-def blocks(steps, titles, width=WIDTH):
-    """The steps by stage, in order, each stage with its title.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-    titles : mapping from stage to str
-    width : float
-        Pixels that a formula may take.
-    """
-    return tuple(
-        Block(
-            stage=stage,
-            title=titles[stage],
-            latex=typeset([(step.symbol, step.parts) for step in rows if step.parts], width),
-            notes=tuple(step.note for step in rows if step.note),
-            steps=rows,
-        )
-        for stage, rows in ((stage, tuple(rows)) for stage, rows in groupby(steps, _stage))
-    )
-
-
-def _stage(step):
-    return step.stage
-
-
 def _ems(pieces):
     """Estimated width in em."""
     return sum(piece.width for piece in pieces)
@@ -235,23 +187,28 @@ def joined(pieces):
     return " ".join(piece.latex for piece in pieces)
 
 
-def typeset(rows, width=WIDTH):
-    """Rows of (symbol, parts) as one formula within a width, equals signs under each other.
+def typeset(symbol, parts, width=WIDTH):
+    """``symbol = part = part`` within a width, the equals signs under each other.
 
     A part goes on a new line where it would not fit behind the one before; a part wider
     than a line is broken.
     """
-    room = width / _EM - _EQUALS - max((symbol_width(symbol) for symbol, _ in rows), default=0)
-    lines = []
-    for symbol, parts in rows:
-        first, *rest = _lines(parts, room)
-        lines += [f"{symbol} {first}", *rest]
-    tall = [any(command in line for command in _TALL) for line in lines]
-    body = (r" \\[0.7em] " if any(tall) else r" \\[0.4em] ").join(lines)
-    strut = _STRUT + " " if any(tall[:1]) else ""
-    if len(lines) == 1:
-        return strut + body.replace("&= ", "= ", 1)
-    return rf"\begin{{aligned}} {strut}{body} \end{{aligned}}" if lines else ""
+    first, *rest = _lines(parts, width / _EM - _EQUALS - symbol_width(symbol))
+    lines = [f"{symbol} {first}", *rest]
+    if not rest:
+        return strutted(lines[0].replace("&= ", "= ", 1))
+    lines[0] = strutted(lines[0])
+    gap = r" \\[0.7em] " if any(map(_is_tall, lines)) else r" \\[0.4em] "
+    return rf"\begin{{aligned}} {gap.join(lines)} \end{{aligned}}"
+
+
+def strutted(latex):
+    """A line of LaTeX with room above it where it is taller than letters are."""
+    return f"{_STRUT} {latex}" if _is_tall(latex) else latex
+
+
+def _is_tall(latex):
+    return any(command in latex for command in _TALL)
 
 
 def _lines(parts, room):

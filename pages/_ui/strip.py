@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from .figure import FONT_SIZE, axis, figure, largest, tick_step, unselected
+from .figure import FAR, FONT_SIZE, axis, figure, largest, tick_step, unselected
 from .numbers import count, exact, number
 from .quantities import advantage_title, present
 
-_FAR = 1e300  # pictures end here, so that differences stay finite
 _DOTS = 40  # dots that fit side by side
 
 
@@ -20,7 +19,7 @@ def group_strip(evaluation, prompt, *, palette, selected=None):
     advantages, scores = evaluation.advantages[prompt], evaluation.scores[prompt]
     drawn = present(evaluation)[prompt] & evaluation.scored[prompt] & np.isfinite(scores)
     (g,) = np.nonzero(drawn)
-    scores = np.clip(scores[g].astype(np.float64), -_FAR, _FAR)
+    scores = np.clip(scores[g].astype(np.float64), -FAR, FAR)
     mean, std = float(evaluation.mean[prompt]), float(evaluation.std[prompt])
     low, high = _strip_range(scores, mean, std)
     level = _stack(scores, low, high)
@@ -58,7 +57,7 @@ def _strip_range(scores, mean, std):
     if not scores.size:
         return -1.0, 1.0
     ends = np.array([scores.min(), scores.max(), mean - std, mean + std])
-    ends = np.clip(ends[np.isfinite(ends)], -_FAR, _FAR)
+    ends = np.clip(ends[np.isfinite(ends)], -FAR, FAR)
     low, high = float(ends.min()), float(ends.max())
     room = 0.12 * (high - low) or max(abs(low), 1.0) / 2
     return low - room, high + room
@@ -115,17 +114,20 @@ def _mean_and_band_names(mean, std, palette):
 
 def _ruler(scores, advantages, low, high):
     """Ticks of the advantage and the scores they stand at, if one is a line of the other."""
-    if len(scores) < 2 or not np.all(np.isfinite(advantages)):
+    advantages = advantages.astype(np.float64)
+    if len(scores) < 2 or not np.all(np.abs([scores, advantages]) < FAR):
         return None
     a, b = int(np.argmin(scores)), int(np.argmax(scores))
     rise = scores[b] - scores[a]
     if rise == 0 or advantages[b] <= advantages[a]:
         return None
-    slope = (advantages[b] - advantages[a]) / rise
-    fitted = advantages[a] + slope * (scores - scores[a])
-    if np.max(np.abs(fitted - advantages)) > 1e-6 * largest(advantages):
-        return None
-    ends = advantages[a] + slope * (np.array([low, high]) - scores[a])
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        slope = (advantages[b] - advantages[a]) / rise
+        fitted = advantages[a] + slope * (scores - scores[a])
+        ends = advantages[a] + slope * (np.array([low, high]) - scores[a])
+        steep = not (0 < slope < FAR and np.all(np.abs(ends) < FAR))
+        if steep or np.max(np.abs(fitted - advantages)) > 1e-6 * largest(advantages):
+            return None
     unit = tick_step(ends[1] - ends[0])
     ticks = unit * np.arange(np.ceil(ends[0] / unit), np.floor(ends[1] / unit) + 1)
     return ticks.tolist(), (scores[a] + (ticks - advantages[a]) / slope).tolist()

@@ -4,15 +4,18 @@ import numpy as np
 import pandas as pd
 
 from grpo_core import ARRAYS, ScenarioError, resize
+from grpo_core.arrays import VOCABULARY
 from grpo_core.errors import place
+from grpo_core.estimators import resize_distributions, with_distributions
 from grpo_core.scenario import counting_cells
 
 from .group_tables import compare_formulas, comparison_frame, group_table
-from .paste import array_to_code, parse_numbers
+from .limits import check_sizes
+from .paste import array_to_code, parse_numbers, parse_rewards
 from .token_text import visible
 
 _LIKE = {"PG": "present", "PGL": "mask"}
-_AXIS_NAMES = {"P": "prompt", "G": "completion", "L": "token"}
+_AXIS_NAMES = {"P": "prompt", "G": "completion", "L": "token", "V": "token"}
 
 
 def array_to_frame(scenario, key, prompt=None):
@@ -22,7 +25,7 @@ def array_to_frame(scenario, key, prompt=None):
     ----------
     scenario : Scenario
     key : str
-        Key of `ARRAYS`, present in the scenario.
+        Key of `ARRAYS`, present in the scenario. Distributions stand at their default if not.
     prompt : int or None
         One prompt's completions; needed for arrays (P, G, L).
 
@@ -31,10 +34,10 @@ def array_to_frame(scenario, key, prompt=None):
     DataFrame
         (P, G): rows are prompts, columns completions. (P, G) of one prompt: rows are
         completions, the one column is named `key`. (P, G, L) of one prompt: rows are
-        completions, columns token positions. Columns are named '0', '1', ...; float cells
-        that do not count are NaN.
+        completions, columns token positions. (V,): rows are tokens. Columns are named '0',
+        '1', ...; float cells that do not count are NaN.
     """
-    spec = ARRAYS[key]
+    spec, scenario = ARRAYS[key], _shown(scenario, key)
     region = _region(prompt)
     values, counts = scenario[key][region], counting_cells(scenario.arrays, spec)[region]
     if spec.kind == "float":
@@ -71,6 +74,7 @@ def frame_to_array(scenario, key, frame, prompt=None):
     is lost when the mask is switched off and on again.
     """
     spec, region = ARRAYS[key], _region(prompt)
+    given, scenario = scenario, _shown(scenario, key)
     stored = scenario[key][region]
     rows, columns = _table_shape(stored)
     names = _column_names(spec, prompt, columns)
@@ -87,7 +91,8 @@ def frame_to_array(scenario, key, frame, prompt=None):
     if len(stray):
         why = _why_not_counting(scenario, prompt, stray[0])
         raise _error(spec, prompt, stray[0], why)
-    return _put(scenario, spec, prompt, edited)
+    changed = _put(scenario, spec, prompt, edited)
+    return given if changed is scenario else changed
 
 
 def paste_array(scenario, key, text, prompt=None):
@@ -116,7 +121,12 @@ def paste_array(scenario, key, text, prompt=None):
     spec = ARRAYS[key]
     if not spec.axes:
         return scenario.replace(**{key: _single(parse_numbers(text, "G"), key)})
+    if spec.axes == "V":
+        values = parse_numbers(text, "G")
+        _check_vocabulary_size(values, key)
+        return _put(resize_distributions(scenario, values.size), spec, None, values)
     values = parse_numbers(text, spec.axes)
+    pasted = dict(zip(spec.axes, values.shape, strict=True))
     if spec.kind == "bool":
         values = np.where(np.isnan(values), 0.0, values)
     if len(values) == 1 and scenario.sizes["P"] > 1 and prompt is not None:
@@ -130,10 +140,16 @@ def paste_array(scenario, key, text, prompt=None):
             )
     else:
         prompt = None
-        scenario = resize(scenario, **dict(zip(spec.axes, values.shape, strict=True)))
+        check_sizes({**scenario.sizes, **pasted})
+        scenario = resize(scenario, **pasted)
     if spec.axes == "PGL" and spec.kind == "float":
         scenario = _end_completions(scenario, prompt, np.isnan(values))
     return _put(scenario, spec, prompt, values)
+
+
+def array_as_code(scenario, key):
+    """An array as NumPy code, with its name; distributions at their default if absent."""
+    return array_to_code(_shown(scenario, key)[key], key)
 
 
 def rewards_frame(scenario, prompt):
@@ -149,6 +165,19 @@ def rewards_frame(scenario, prompt):
 def _one_line(text, limit=60):
     """A completion on one line: blanks stay blanks, everything else as `visible`."""
     return visible(text, limit).replace("␣", " ")
+
+
+def _shown(scenario, key):
+    """The scenario in which a table finds its array."""
+    return with_distributions(scenario) if ARRAYS[key].axes == "V" else scenario
+
+
+def _check_vocabulary_size(values, key):
+    low, high = VOCABULARY
+    if not low <= values.size <= high:
+        raise ScenarioError(
+            f"{key}: pasted {values.size} values; wanted {low} to {high}", field=key
+        )
 
 
 def _region(prompt):
@@ -196,7 +225,7 @@ def _error(spec, prompt, where, problem):
     """The house's form of a cell error: array, place, what is wrong, what is wanted."""
     axes = spec.axes if prompt is None else spec.axes[1:]
     cell = (*_region(prompt), *(int(i) for i in where))[: len(spec.axes)] if axes else ()
-    spot = f", {place(cell)}" if cell else ""
+    spot = f", {place(cell, spec.axes)}" if cell else ""
     return ScenarioError(f"{spec.key}{spot}: {problem}", field=spec.key, where=cell)
 
 
@@ -277,6 +306,7 @@ def _spelled(shape):
 
 
 __all__ = [
+    "array_as_code",
     "array_to_code",
     "array_to_frame",
     "compare_formulas",
@@ -284,6 +314,7 @@ __all__ = [
     "frame_to_array",
     "group_table",
     "parse_numbers",
+    "parse_rewards",
     "paste_array",
     "rewards_frame",
 ]

@@ -123,11 +123,9 @@ def _element(element, column):
     if kind == "selectbox":
         chosen = element.proto.default if element.value is not None else None
         return item | {"label": proto.label, "options": list(proto.options), "index": chosen}
-    return item | READERS[_table_kind(proto) if kind == "dataframe" else kind](proto, element, column)
-
-
-def _table_kind(proto):
-    return "data_editor" if proto.editing_mode else "dataframe"
+    if kind == "dataframe" and proto.editing_mode:
+        kind = "data_editor"
+    return item | READERS[kind](proto, element, column)
 
 
 def _figure(proto, _element, _column):

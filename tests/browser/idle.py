@@ -2,36 +2,60 @@
 
 import contextlib
 
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
 READY_MS = 30_000
 # An editor sends a cell 150 ms after it was committed: a shorter silence proves nothing.
 QUIET_MS = 250
+# The server's word that a run is over: the field's key in protobuf's wire format (a varint), and
+# its value where the run was only cut short for the next one.
+FINISHED = ForwardMsg.DESCRIPTOR.fields_by_name["script_finished"].number << 3
+CUT_SHORT = ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
 # Runs in every page before its own scripts. Notes when the page last sent something to the server,
-# when the script last began and ended, and when the page was last seen to work on what came back.
-# The state that Streamlit writes into the page alone would not do: it says "notRunning" while a
-# message is on its way, and again while the elements of the run are still being drawn.
+# when and how often the server said that a run is over, and when the page was last seen to work on
+# what came back. The state that Streamlit writes into the page alone would not do: it still says
+# "notRunning" while a message is on its way, never says "running" of a run that is over before
+# React draws, and says "notRunning" again while the elements of the run are still being drawn.
 WATCH = """
 (() => {
-  const seen = window.grpoTest = {runs: 0, sent: 0, ended: 0, drawn: 0, state: null};
-  const send = WebSocket.prototype.send;
-  WebSocket.prototype.send = function (...message) {
-    seen.sent = performance.now();
-    return send.apply(this, message);
+  const seen = window.grpoTest = {runs: 0, sent: 0, ended: 0, drawn: 0};
+  const statusOfRun = bytes => {
+    let at = 0;
+    const varint = () => {
+      let value = 0, unit = 1, byte;
+      do { byte = bytes[at++]; value += (byte & 127) * unit; unit *= 128; } while (byte & 128);
+      return value;
+    };
+    while (at < bytes.length) {
+      const key = varint();
+      const value = varint();
+      if (key === FINISHED) return value;
+      if ((key & 7) === 2) at += value;  // a field of so many bytes: skip them
+    }
+    return null;
   };
-  const look = records => {
+  window.WebSocket = class extends WebSocket {
+    constructor(...address) {
+      super(...address);
+      this.addEventListener('message', message => {
+        if (!(message.data instanceof ArrayBuffer)) return;
+        const status = statusOfRun(new Uint8Array(message.data));
+        if (status === null || status === CUT_SHORT) return;
+        seen.runs += 1;
+        seen.ended = performance.now();
+      });
+    }
+    send(...message) {
+      seen.sent = performance.now();
+      super.send(...message);
+    }
+  };
+  new MutationObserver(records => {
     // A table renews its cells for screen readers long after it was drawn.
     const isPage = record => !(record.target.closest && record.target.closest('canvas'));
     if (records.some(isPage)) seen.drawn = performance.now();
-    const app = document.querySelector('[data-testid=stApp]');
-    const state = app && app.getAttribute('data-test-script-state');
-    if (state === seen.state) return;
-    if (state === 'running') seen.runs += 1;
-    else if (seen.state === 'running') seen.ended = performance.now();
-    seen.state = state;
-  };
-  new MutationObserver(look).observe(document, {
-    subtree: true, childList: true, attributes: true, attributeFilter: ['data-test-script-state'],
-  });
+  }).observe(document, {subtree: true, childList: true});
   // A late tick: the page was busy, and what it did not get to do may be yet to come.
   let last = performance.now();
   setInterval(() => {
@@ -40,8 +64,8 @@ WATCH = """
     last = now;
   }, 20);
 })();
-"""
-# A message that starts no run (there are few) counts as answered after 3 s.
+""".replace("FINISHED", str(FINISHED)).replace("CUT_SHORT", str(CUT_SHORT))
+# A message that starts no run (there are few) counts as answered after 10 s.
 IDLE = """([quiet, since]) => {
   const seen = window.grpoTest;
   const now = performance.now();
@@ -49,7 +73,7 @@ IDLE = """([quiet, since]) => {
   return app
     && app.getAttribute('data-test-script-state') === 'notRunning'
     && app.getAttribute('data-test-connection-state') === 'CONNECTED'
-    && (seen.ended > seen.sent || now - seen.sent > 3000)
+    && (seen.ended > seen.sent || now - seen.sent > 10000)
     && document.querySelector('[data-testid=stSkeleton]') === null
     && now - Math.max(seen.ended, seen.sent, seen.drawn, since) >= quiet;
 }"""
@@ -76,15 +100,15 @@ def rerun(page):
     """Do something that makes the script run, and wait for the end of that run.
 
     ``with rerun(page): page.get_by_text("Reset").click()``. Raises Playwright's TimeoutError if
-    no run begins.
+    no run follows.
     """
     before = runs(page)
     yield
-    begun = "before => window.grpoTest.runs > before"
-    page.wait_for_function(begun, arg=before, timeout=READY_MS, polling=20)
+    ended = "before => window.grpoTest.runs > before"
+    page.wait_for_function(ended, arg=before, timeout=READY_MS, polling=20)
     wait_idle(page)
 
 
 def runs(page):
-    """How many times the script has begun to run since the page was loaded."""
+    """How many times the script has run to its end since the page was loaded."""
     return page.evaluate("window.grpoTest.runs")

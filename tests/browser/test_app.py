@@ -6,7 +6,16 @@ from pages._ui.examples import load_examples
 from pages._ui.link import encode
 from pages._ui.menu import MENU
 from pages._ui.view import View
-from tests.browser.grid import clear_cell, editor, paste_block, read_cell, set_cell, toggle_cell
+from tests.browser.grid import (
+    OVERLAY,
+    clear_cell,
+    editor,
+    paste_block,
+    read_cell,
+    select_cell,
+    set_cell,
+    toggle_cell,
+)
 from tests.browser.idle import rerun, wait_idle, wait_painted
 
 EXAMPLES = load_examples()
@@ -200,10 +209,11 @@ def test_the_dark_theme_draws_dark_pictures(row, open_page):
         "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
     )
     assert background == "rgb(15, 19, 24)"
-    bars = page.locator(".barlayer path").first
-    assert bars.evaluate("bar => getComputedStyle(bar).fill") in {
-        "rgb(107, 167, 230)", "rgb(232, 147, 92)",
-    }  # fmt: skip
+    drawn = page.locator(".js-plotly-plot path").evaluate_all(
+        "all => all.map(p => getComputedStyle(p)).flatMap(style => [style.fill, style.stroke])"
+    )
+    assert {"rgb(107, 167, 230)", "rgb(232, 147, 92)"} & set(drawn)
+    assert not {"rgb(31, 95, 168)", "rgb(200, 97, 42)"} & set(drawn)
 
 
 @by_page
@@ -261,3 +271,26 @@ def test_the_exported_files_can_be_downloaded_and_opened_again(open_page, tmp_pa
     with rerun(other):
         other.locator("input[type=file]").set_input_files(saved)
     assert figure(other, "loss") == loss
+
+
+@pytest.mark.parametrize("gap", [0, 120, 170, 250, 350, 500])
+def test_an_edit_is_kept_however_soon_the_next_click_follows(gap, open_page):
+    page = open_page("/")
+    select_cell(page, editor(page, "table_rewards"), 0, "reward")
+    page.keyboard.press("Enter")
+    field = page.locator(OVERLAY).first
+    field.wait_for(state="visible")
+    field.fill("0.55")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(gap)
+    # By script: Playwright's own click would wait for the page to stand still.
+    page.evaluate(
+        "() => { const step = () => [...document.querySelectorAll("
+        "'[class*=\"st-key-overview_Token\"] button')].pop().click();"
+        " step(); setTimeout(step, 60); }"
+    )
+    wait_idle(page, quiet=800)
+    assert read_cell(page, editor(page, "table_rewards"), 0, "reward") == "0.55"
+    assert page.get_by_label("Token", exact=True).input_value() == "2"
+    fresh = open_page("/?" + page.url.split("?", 1)[1])
+    assert read_cell(fresh, editor(fresh, "table_rewards"), 0, "reward") == "0.55"

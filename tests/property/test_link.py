@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from grpo_core import ARRAYS, STAGES, Conventions, Scenario, ScenarioError, Texts
+from grpo_core.arrays import LARGEST_SEED, VOCABULARY
 from grpo_core.scenario import same_scenario
 from grpo_core.variants import OneOf
 from pages._ui.codec.integers import Reader
@@ -47,6 +48,9 @@ CELLS = {
     ),
     "advantages": lambda width: numbers(-(2.0**100), 2.0**100, width),
     "logged_loss": lambda width: numbers(-(2.0**100), 2.0**100, width),
+    "dist_new": lambda width: numbers(0.0, 2.0**100, width),
+    "dist_ref": lambda width: numbers(0.0, 2.0**100, width),
+    "seed": lambda width: st.integers(0, LARGEST_SEED).map(float),
     "logp": lambda width: st.one_of(st.just(-np.inf), numbers(-(2.0**100), 0.0, width)),
 }
 
@@ -88,7 +92,7 @@ def texts(draw, shape):
 def scenarios(draw, shape=None):
     """Any valid scenario: holes, left padding, absent completions, missing scores, both dtypes."""
     shape = shape or draw(st.tuples(*[st.integers(1, 4)] * 3))
-    sizes = dict(zip("PGL", shape, strict=True))
+    sizes = {**dict(zip("PGL", shape, strict=True)), "V": draw(st.integers(*VOCABULARY))}
     optional = [k for k, spec in ARRAYS.items() if not spec.required and draw(st.booleans())]
     arrays = {}
     for key, spec in ARRAYS.items():
@@ -102,7 +106,8 @@ def scenarios(draw, shape=None):
         cells = CELLS["logp" if key.startswith("logp") else key](width)
         if width == 32:
             cells = cells.map(lambda v: float(np.float32(v)))
-        arrays[key] = draw(hnp.arrays(f"f{width // 8}", axes, elements=cells))
+        array = hnp.arrays(f"f{width // 8}", axes, elements=cells)
+        arrays[key] = draw(array.filter(np.any) if spec.axes == "V" else array)
     drift = draw(st.one_of(st.just(1.0), st.floats(-5, 5)))
     return Scenario(arrays, draw(conventions(optional)), draw(texts(shape)), drift)
 
@@ -131,8 +136,12 @@ def test_a_link_on_an_example_brings_back_every_bit(one, two, three, data):
     """Arrays are taken from an example at random, so that some differ and some do not."""
     examples = {"one": Example("one", "", "", one), "two": Example("two", "", "", two)}
     keys = data.draw(st.sets(st.sampled_from(sorted(one.arrays))))
+    arrays = {**three.arrays, **one.arrays, **{key: three[key] for key in keys if key in three}}
+    vocabulary = data.draw(st.sampled_from([one, three]))  # distributions of one size
+    own = {key: array for key, array in arrays.items() if ARRAYS[key].axes != "V"}
+    over = {key: array for key, array in vocabulary.arrays.items() if ARRAYS[key].axes == "V"}
     mixed = Scenario(
-        {**three.arrays, **one.arrays, **{key: three[key] for key in keys if key in three}},
+        {**own, **over},
         one.conventions,
         data.draw(st.sampled_from([one.texts, three.texts])),
         one.drift,

@@ -88,7 +88,7 @@ def test_an_edit_of_one_cell_changes_only_that_cell(scenario, data):
 @given(arrays.arrays(np.float64, arrays.array_shapes(min_dims=1, max_dims=3, max_side=4),
                      elements=finite | st.just(np.nan) | st.just(-np.inf)))  # fmt: skip
 def test_lists_json_and_code_are_read_back_bit_for_bit(values):
-    axes = "PGL"[:values.ndim] if values.ndim > 1 else "G"
+    axes = "PGL"[: values.ndim] if values.ndim > 1 else "G"
     texts = [tables.array_to_code(values), repr(values.tolist()), json.dumps(values.tolist())]
     for text in texts:
         assert_array_equal(tables.parse_numbers(text, axes), values, strict=True)

@@ -12,7 +12,16 @@ PAGES = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py"))]
 SHARED = sorted((ROOT / "pages" / "_ui").rglob("*.py"))
 
 # The only modules of pages/_ui that may know Streamlit. Everything else there is pure.
-STREAMLIT = {"controls", "editors", "page", "panels", "share", "state"}
+STREAMLIT = {
+    "clipping_panels",
+    "controls",
+    "editors",
+    "following",
+    "page",
+    "panels",
+    "share",
+    "state",
+}
 
 # No loop over P, G or L: in these modules every loop is one over cells, unless listed below.
 NUMERIC = (

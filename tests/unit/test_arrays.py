@@ -22,7 +22,7 @@ def test_each_row_is_complete_and_its_default_obeys_its_rule(spec):
     assert spec.symbol
     assert spec.help.endswith(".")
     assert spec.rule.words
-    assert spec.axes in ("PG", "PGL", "")
+    assert spec.axes in ("PG", "PGL", "V", "")
     assert spec.kind in ("float", "bool")
     assert np.all(spec.rule.holds(np.array(spec.default)))
 

@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_core import STAGES, Conventions, ScenarioError, Texts, build_scenario, evaluate
-from pages._ui.chain import TITLES, WRITERS, as_text, chain, chain_blocks
+from pages._ui.chain import WRITERS, as_text, chain
+from pages._ui.chain_policy import POLICY_WRITERS
 from pages._ui.examples import load_examples
+from pages._ui.sheet import Slope, Writer
+from tests import made_up
 
 INFINITY = Decimal("inf")
+
+# What a step says that shows the core's number where its formula leads elsewhere.
+CORES_OWN = re.compile("this is the core's|As the core computed it")
 
 # By name in the chain: where the core keeps the same number.
 CORE = {
@@ -132,12 +138,13 @@ def assert_agrees_with_the_core(steps, evaluation, where, tolerance=1e-9):
         assert abs(shown - wanted) <= rounding + tolerance * scale, step.text
 
 
-def assert_holds(evaluation, where, tolerance=1e-9):
+def assert_holds(evaluation, where, tolerance=1e-9, replaced=()):
+    """All laws at one token. Only the numbers ``replaced`` stand there without their formula."""
     steps = chain(evaluation, where)
     for step in steps:
         if step.written and step.text.count(" = ") == 2:
             assert_recombines(step)
-        assert step.stage in TITLES
+        assert step.name in replaced or not CORES_OWN.search(step.note), step
     if evaluation.valid[where]:
         assert_agrees_with_the_core(steps, evaluation, where, tolerance)
     return steps
@@ -237,7 +244,15 @@ def scenarios(draw):
 def test_random_scenarios_recombine(scenario, pick):
     evaluation = evaluate(scenario)
     every = list(np.ndindex(evaluation.valid.shape))
-    assert_holds(evaluation, every[pick % len(every)], tolerance=1e-6)
+    where = every[pick % len(every)]
+    replaced = {"A"} if nearly_tied(evaluation, where[0]) else ()
+    assert_holds(evaluation, where, tolerance=1e-6, replaced=replaced)
+
+
+def nearly_tied(evaluation, p):
+    """Scores that differ in their last bits only, which differ more in binary than as written."""
+    scores = evaluation.scores[p][evaluation.scored[p]]
+    return len(scores) > 0 and np.ptp(scores) < 1e-12 * np.max(np.abs(scores))
 
 
 @given(scenarios(), st.integers(0, 10**6))
@@ -319,6 +334,13 @@ def test_nearly_tied_group_keeps_the_digits_it_needs():
     assert short(scenario)["A"].text == (
         "A = (0.30000000000000004 - 0.30000000000000002) / (2e-17 + 0) = 1"
     )
+
+
+def test_nearly_tied_group_shows_what_the_core_makes_of_its_last_bit():
+    # As written the scores differ by 4e-17, in binary by 5.55e-17: half of that over eps 1e-8.
+    step = short(build_scenario(rewards=[[0.1 + 0.2, 0.3]]))["A"]
+    assert step.text == "A = 2.776e-9"
+    assert step.note == "Written out, the formula gives 2e−9; this is the core's number."
 
 
 def test_rounding_noise_is_written_as_zero():
@@ -493,6 +515,20 @@ def test_infinite_log_probabilities_recombine(kl, place, ratio):
         assert_holds(evaluation, where)
 
 
+def test_infinite_penalties_of_both_signs_make_the_score_minus_infinity():
+    scenario = build_scenario(
+        rewards=[[1, 0]],
+        logp_old=[[[-1, -np.inf], [-1, -1]]],
+        logp_ref=[[[-np.inf, -1], [-1, -1]]],
+        conventions=Conventions.of(kl=("k1", {"place": "reward"})),
+    )
+    evaluation = evaluate(scenario)
+    steps = {step.name: step for step in assert_holds(evaluation, (0, 0, 0))}
+    assert evaluation.scores[0, 0] == -np.inf
+    assert steps["P"].text == "P = inf"
+    assert steps["R"].text == "R = 1 - inf = -inf"
+
+
 @pytest.mark.parametrize(
     "rewards", [[1e200, -1e200, 3e200], [1.7e308, -1.7e308, 0], [1e-200, 2e-200, 0]]
 )
@@ -520,6 +556,119 @@ def test_drift_is_shown_as_a_step_of_its_own():
     assert "held" in short(held)["new"].note
 
 
+# ---- rows that nothing but the table knows, and formulas that go astray
+
+
+def with_row(monkeypatch, stage, row, **more):
+    """A rough batch under a made-up row: padding, a missing reward, ratios all over the band."""
+    made_up.add(monkeypatch, stage, row)
+    rng = np.random.default_rng(1)
+    old, moved = -rng.exponential(1.0, (2, 4, 5)) - 0.5, rng.normal(0, 0.4, (2, 4, 5))
+    return build_scenario(
+        rewards=[[1, 0, np.nan, 0.25], [0.5, -1, 0.5, 2]],
+        logp_old=old,
+        logp_new=np.minimum(old + moved, 0),
+        logp_ref=np.minimum(old - moved / 2, 0),
+        mask=np.arange(5) < rng.integers(2, 6, (2, 4, 1)),
+        conventions=Conventions.of(**{stage: row.key}, **more),
+    )
+
+
+@pytest.mark.parametrize(("stage", "row"), made_up.ROWS, ids=made_up.NAMES)
+@pytest.mark.parametrize("ratio", STAGES["ratio"].variants)
+def test_a_row_without_a_writer_shows_its_formula_and_the_cores_numbers(
+    monkeypatch, stage, row, ratio
+):
+    more = {} if stage == "ratio" else {"ratio": ratio}
+    evaluation = evaluate(with_row(monkeypatch, stage, row, **more))
+    for where in np.ndindex(evaluation.valid.shape):
+        steps = assert_holds(evaluation, where)
+        named = [step for step in steps if row.label in step.note]
+        if not evaluation.valid[where] and stage not in ("rewards", "advantage"):
+            assert not named
+            continue
+        (formula,) = named
+        assert not formula.written
+        assert "|" not in formula.latex
+        assert formula.latex.replace(r"\vert ", "|").endswith(row.formula)
+        own = steps[steps.index(formula) + 1]
+        assert not own.written
+
+
+def test_a_kl_row_may_have_other_options_than_ours(monkeypatch):
+    rows = {row.key: row for _, row in made_up.ROWS}
+    loss = {
+        s.name: s for s in chain(evaluate(with_row(monkeypatch, "kl", rows["quartic"])), (0, 0, 0))
+    }
+    assert loss["j"].operands == (loss["s"].value, loss["p"].value)
+    reward = chain(evaluate(with_row(monkeypatch, "kl", rows["in_reward"])), (0, 0, 0))
+    names = [step.name for step in reward]
+    assert names.index("p") < names.index("R") < names.index("s")
+    assert "g_KL" not in names
+
+
+@pytest.mark.parametrize("surrogate", STAGES["surrogate"].variants)
+@pytest.mark.parametrize("ratio", STAGES["ratio"].variants)
+def test_an_advantage_may_change_along_the_completion(monkeypatch, surrogate, ratio):
+    row = next(row for stage, row in made_up.ROWS if stage == "advantage")
+    scenario = with_row(monkeypatch, "advantage", row, surrogate=surrogate, ratio=ratio)
+    evaluation = evaluate(scenario)
+    # (t - 1) (R + 0.25): -1.25, 0 and 1.25 at the first three tokens
+    steps = [{s.name: s for s in assert_holds(evaluation, (0, 0, t))} for t in range(3)]
+    assert evaluation.valid[0, 0, :3].all()
+    assert [float(by_name["A"].value) for by_name in steps] == [-1.25, 0, 1.25]
+    assert [by_name["A_i"].value for by_name in steps[:2]] == ["1.25"] * 2
+    assert "A_i" not in steps[2]  # there the token's advantage is the completion's
+    for by_name in steps:
+        assert by_name["A"].value in by_name["s_free"].operands
+
+
+def test_a_clipped_token_still_moves_the_shared_ratio_of_the_others(monkeypatch):
+    # One completion, ratio e^0.5 = 1.65 at all tokens; A = -1.25, 0, 1.25: the last is clipped.
+    row = next(row for stage, row in made_up.ROWS if stage == "advantage")
+    made_up.add(monkeypatch, "advantage", row)
+    scenario = build_scenario(
+        rewards=[[1.0]],
+        logp_new=[[[-1.0] * 3]],
+        logp_old=[[[-1.5] * 3]],
+        conventions=Conventions.of(advantage=row.key, ratio="sequence"),
+    )
+    evaluation = evaluate(scenario)
+    steps = {step.name: step for step in assert_holds(evaluation, (0, 0, 2))}
+    assert "Clipped" in steps["G"].note
+    assert float(steps["G"].value) == pytest.approx(-1.25 / 3, abs=1e-4)
+    assert steps["g_s"].written
+
+
+def wrong(write):
+    """A writer of the surrogate that takes its derivative for twice the advantage."""
+    return Writer(write, lambda sheet: Slope(sheet.given("slope", 2 * sheet["A"].value, "s'")))
+
+
+def test_a_formula_that_does_not_give_the_cores_number_is_not_shown(monkeypatch):
+    clip = POLICY_WRITERS["surrogate", "clip"]
+    monkeypatch.setitem(WRITERS, ("surrogate", "clip"), wrong(clip.write))
+    evaluation = evaluate(moved(1.1, [1, 0]))
+    steps = {s.name: s for s in assert_holds(evaluation, (0, 0, 0), replaced={"g_s"})}
+    # weight 1/2, A = 1, ratio 1.1: 0.55, and 1.1 with the wrong derivative
+    assert steps["g_s"].note == "Written out, the formula gives 1.1; this is the core's number."
+    assert not steps["g_s"].written
+    assert steps["g_s"].value == "0.5500"
+    assert steps["g"].operands[0] == "0.5500"
+
+
+@pytest.mark.parametrize("name", sorted(CORE))
+def test_every_number_that_the_core_keeps_is_held_against_it(monkeypatch, name):
+    """With the core's array changed behind the chain's back, the chain shows the change."""
+    evaluation = evaluate(moved(1.1, [1, 0]))
+    array = getattr(evaluation, CORE[name]).copy()
+    array[0, 0, 0] += 0.125
+    object.__setattr__(evaluation, CORE[name], array)
+    steps = {step.name: step for step in chain(evaluation, (0, 0, 0))}
+    assert CORES_OWN.search(steps[name].note)
+    assert float(steps[name].value) == pytest.approx(array[0, 0, 0], abs=1e-3)
+
+
 # ---- what is shown
 
 
@@ -544,7 +693,7 @@ def test_latex_is_balanced_and_narrow(scenario, pick):
     evaluation = evaluate(scenario)
     every = list(np.ndindex(evaluation.valid.shape))
     steps = chain(evaluation, every[pick % len(every)])
-    for latex in (*(s.latex for s in steps), *(b.latex for b in chain_blocks(steps))):
+    for latex in (step.latex for step in steps):
         assert latex.count("{") == latex.count("}")
         assert latex.count("(") == latex.count(")")
         assert latex.count(r"\begin{aligned}") == latex.count(r"\end{aligned}") <= 1
@@ -568,17 +717,6 @@ def test_formulas_keep_within_a_narrower_width():
     scenario = build_scenario(rewards=np.random.default_rng(1).normal(size=(1, 8)))
     for step in chain(evaluate(scenario), (0, 0, 0), width=340):
         assert max(map(rough_width, step.latex.split(r"\\"))) < 340 / 19.3
-
-
-def test_blocks_hold_every_step_once_in_order():
-    steps = chain(evaluate(load_examples()["four-answers"].scenario), (0, 0, 0))
-    blocks = chain_blocks(steps)
-    assert tuple(step for block in blocks for step in block.steps) == steps
-    assert [block.title for block in blocks] == [
-        TITLES[stage]
-        for stage in ("reward", "advantage", "ratio", "surrogate", "kl", "objective", "gradient")
-    ]
-    assert all(block.latex for block in blocks)
 
 
 def test_text_to_copy_has_a_line_for_each_step():

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,9 +16,18 @@ import pytest
 from grpo_core import STAGES, Conventions, Texts, build_scenario, evaluate
 from grpo_core.variants import OneOf
 from pages._ui import export
+from pages._ui.computed import per_token
 from pages._ui.examples import load_examples
 from pages._ui.export_code import SNIPPETS
-from pages._ui.export_tables import _PER_TOKEN
+from tests import made_up
+
+# What every script computes; some conventions add to it.
+ALWAYS = {
+    *("valid", "logp_new", "logp_old", "logp_ref", "scores", "scored", "mean", "std"),
+    *("advantages", "token_advantages", "log_ratio", "ratio", "clipped_low", "clipped_high"),
+    *("surrogate", "kl", "per_token", "weight", "contribution", "policy_gradient"),
+    *("kl_gradient", "gradient", "objective", "loss", "mean_kl"),
+}
 
 # Runs every script of a folder, saves what each calls its results, and refuses any import
 # beyond NumPy and the standard library.
@@ -63,7 +73,7 @@ def assert_equal_numbers(name, results, scenario):
     evaluation = evaluate(scenario)
     single = evaluation.ratio.dtype == np.float32
     tolerance = {"rtol": 1e-5, "atol": 1e-6} if single else {"rtol": 1e-12, "atol": 1e-15}
-    assert len(results.files) > 15
+    assert set(results.files) >= ALWAYS
     for key in results.files:
         wanted, got = np.asarray(getattr(evaluation, key)), results[key]
         assert got.shape == wanted.shape, f"{name}: {key}"
@@ -158,6 +168,10 @@ def infinite_scenario(**conventions):
 
 
 EDGES["infinite"] = infinite_scenario()
+EDGES["infinite-both-signs"] = infinite_scenario(kl=("k1", {"place": "reward"})).replace(
+    logp_old=[[[-1, -np.inf], [-1, -1], [-1, -1], [-1, -1]]],
+    logp_ref=[[[-np.inf, -1], [-1, -1], [-1, -1], [-1, -1]]],
+)
 EDGES["infinite-zero-advantage"] = infinite_scenario().replace(rewards=[[1.0, 1.0, 1.0, 1.0]])
 for _kl in STAGES["kl"].variants:
     EDGES[f"infinite-{_kl}"] = infinite_scenario(kl=_kl, ratio="sequence", surrogate="dual_clip")
@@ -175,6 +189,37 @@ def test_script_gives_equal_numbers_for_every_row_and_edge(tmp_path):
     scenarios = {name: rough_scenario(conventions=row) for name, row in ROWS.items()} | EDGES
     results = run_scripts(tmp_path, {n: export.script(s) for n, s in scenarios.items()})
     for name, scenario in scenarios.items():
+        assert_equal_numbers(name, results[name], scenario)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_row_without_code_is_written_as_its_arrays(tmp_path, monkeypatch, dtype):
+    scenarios, more = {}, {} if dtype == np.float64 else {"advantages": None}
+    for name, (stage, row) in zip(made_up.NAMES, made_up.ROWS, strict=True):
+        made_up.add(monkeypatch, stage, row)
+        for ratio in ("token", "sequence"):
+            choice = {"ratio": ratio, "surrogate": "dual_clip", stage: row.key}
+            scenario = rough_scenario(conventions=Conventions.of(**choice), dtype=dtype, **more)
+            scenarios[f"{name}-{ratio}"] = scenario
+    programs = {name: export.script(scenario) for name, scenario in scenarios.items()}
+    results = run_scripts(tmp_path, programs)
+    for name, scenario in scenarios.items():
+        assert_equal_numbers(name, results[name], scenario)
+        assert "no plain-NumPy transcription yet" in programs[name], name
+        assert max(map(len, programs[name].splitlines())) <= 100, name
+
+
+def test_rows_without_code_work_together(tmp_path, monkeypatch):
+    # The last made-up row of each stage: everything is an array, infinities included.
+    rows = dict(made_up.ROWS)
+    for stage, row in rows.items():
+        made_up.add(monkeypatch, stage, row)
+    choice = {stage: row.key for stage, row in rows.items()}
+    scenario = rough_scenario(conventions=Conventions.of(**choice))
+    book = json.loads(export.notebook(scenario, "Title"))
+    code = ["".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code"]
+    results = run_scripts(tmp_path, {"all": export.script(scenario), "book": "\n".join(code)})
+    for name in ("all", "book"):
         assert_equal_numbers(name, results[name], scenario)
 
 
@@ -210,6 +255,8 @@ def test_script_stays_within_100_columns_and_names_its_conventions():
         flat = " ".join(program.split())
         for stage in STAGES:
             assert row.variant(stage).label in flat
+    for name, scenario in EDGES.items():
+        assert max(map(len, export.script(scenario).splitlines())) <= 100, name
 
 
 def test_script_says_only_what_is_chosen():
@@ -282,7 +329,8 @@ def test_csv_tables_hold_every_number_in_full():
     assert [float(r["advantage"]) for r in completions] == evaluation.advantages[present].tolist()
     assert completions[2]["reward"] == completions[2]["score"] == ""
     assert len(tokens) == evaluation.valid.sum()
-    for key in _PER_TOKEN:
+    assert {"ratio", "kl_penalty", "dual_clipped", "gradient"} < set(per_token(evaluation))
+    for key in per_token(evaluation):
         values = getattr(evaluation, key)[evaluation.valid]
         if values.dtype == bool:
             assert [row[key] == "true" for row in tokens] == values.tolist()
@@ -290,14 +338,28 @@ def test_csv_tables_hold_every_number_in_full():
             assert [float(row[key]) for row in tokens] == values.tolist()
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
-def test_csv_text_is_never_a_formula(text):
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", ";=1", "a;=1", "a\t-1",
+            "a\r\n@x", "a; +1", 'a;"=1"', "a;;=1;@x"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_csv_text_is_never_a_formula_whatever_the_separator(text):
     texts = Texts((text,), (((text,),),))
     tables = export.tables_csv(evaluate(build_scenario(rewards=[[-1.0]], texts=texts)))
     for name, table in tables.items():
         (row,) = csv.DictReader(io.StringIO(table, newline=""))
-        assert row["text"] == "'" + text, name
+        assert row["text"].replace("'", "") == text, name
+        starts = [part.lstrip(' "')[:1] for part in re.split("[;\t\r\n]", row["text"])]
+        assert not {"=", "+", "-", "@"} & set(starts), name
     assert read(tables["completions.csv"])[0]["reward"] == "-1.0"
+
+
+@pytest.mark.parametrize("text", ["a-1", "a=b;c", "3 - 2", "a; b-c", "'"])
+def test_csv_leaves_other_text_as_it_is(text):
+    texts = Texts((text,), ())
+    table = export.tables_csv(evaluate(build_scenario(rewards=[[1.0]], texts=texts)))["groups.csv"]
+    (row,) = csv.DictReader(io.StringIO(table, newline=""))
+    assert row["text"] == text
 
 
 def test_csv_quotes_what_would_break_a_row():

@@ -31,6 +31,9 @@ def scenario():
         logp_old=np.full((1, 4, 4), -np.inf, dtype=np.float32),
         advantages=[[0.5, -0.0, 1e-320, 0.0]],
         logged_loss=-1e300,
+        dist_new=[0.1 + 0.2, 0.0, 1e-320],
+        dist_ref=np.float32([0.1, 0.2, 0.7]),
+        seed=123_456,
         conventions=Conventions.of(advantage="given", surrogate=("clip", {"epsilon_high": 0.28})),
         texts=Texts(
             ("34+82=",),
@@ -312,6 +315,30 @@ class TestNpz:
     )
     def test_wrong_arrays_are_refused_with_their_name(self, members, words):
         assert words in refusal(scenario_from_npz, npz(**members))
+
+
+class TestConventionsOfAFileThatNamesNone:
+    """A file brings advantages in order that they are used."""
+
+    def test_recorded_arrays_open_with_the_advantages_that_they_hold(self):
+        found = scenario_from_npz(RECORDED.read_bytes())
+        assert found.conventions == Conventions.of(advantage="given")
+        with np.load(RECORDED) as file:
+            assert np.array_equal(evaluate(found).advantages, file["advantages"])
+
+    def test_so_does_a_table_of_lists(self):
+        found = read(arrays={"rewards": [[1, 0]], "advantages": [[0.25, -3]]})
+        assert evaluate(found).advantages.tolist() == [[0.25, -3]]
+
+    def test_without_advantages_everything_is_at_its_default(self):
+        assert read(arrays={"rewards": [[1, 0]]}).conventions == Conventions.of()
+        assert scenario_from_npz(npz(rewards=np.eye(2))).conventions == Conventions.of()
+
+    def test_a_file_that_names_conventions_is_obeyed(self):
+        arrays = {"rewards": [[1, 0]], "advantages": [[0.25, -3]]}
+        for conventions in ({}, {"advantage": {"variant": "mean_only"}}):
+            found = read(arrays=arrays, conventions=conventions)
+            assert found.conventions["advantage"].variant != "given"
 
 
 def test_what_stands_in_padding_is_the_same_after_either_file():

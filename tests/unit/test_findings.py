@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_core import STAGES, Choice, Conventions, build_scenario, evaluate
+from grpo_core.clip_cases import clip_cases
 from grpo_core.findings import FINDINGS, SEVERITIES, find
 from grpo_core.variants import OneOf
 from grpo_core.words import cells, groups, listing, number, percent
@@ -105,6 +106,8 @@ CASES = {
         build_scenario(rewards=[[1, 0]], logged_loss=9e-7),
     ),
     "nothing_clipped_ratio_one": Case(tokens([-1.0]), tokens([-1.0], [-1.001])),
+    # Ratios 1 and e^0.1 = 1.105 are inside 0.8 to 1.2; e^0.2 = 1.221 is not.
+    "nothing_clipped_inside_band": Case(tokens([-1.0], [-1.1]), tokens([-1.0], [-1.2])),
     # Ratio e^0.5 = 1.65 is above the band: stopped with A > 0, kept with A < 0.
     "clipped_share": Case(tokens([-1.0], [-1.5]), tokens([-1.0], [-1.5], advantage=-1.0)),
     "outside_band_not_clipped": Case(
@@ -117,6 +120,20 @@ CASES = {
     # One with the reference elsewhere, one with the reference in the same place.
     "tied_group_kl_pull": Case(
         one_group([1, 1], **PULLED), one_group([1, 1], conventions=NO_KL, **PULLED)
+    ),
+    # log pi ref is above log pi new: k1 = -0.5, k3 = 0.149.
+    "kl_below_zero": Case(
+        tokens([-1.0], ref=[-0.5], conventions=of(kl="k1")), tokens([-1.0], ref=[-0.5])
+    ),
+    # The slope of k1 is 1 at both tokens; in the reward it has none.
+    "kl_same_pull_everywhere": Case(
+        tokens([-1.0, -2.0], ref=[-0.5, -2.0], conventions=of(kl="k1")),
+        tokens([-1.0, -2.0], ref=[-0.5, -2.0], conventions=KL_IN_REWARD),
+    ),
+    # d = 1 and 0.5: k1 -1.5, k2 0.625, k3 0.867 in all. d = -1 and 0.5: 0.5, 0.625, 0.517.
+    "kl_estimates_apart": Case(
+        tokens([-2.0, -2.0], ref=[-1.0, -1.5], conventions=of(aggregation="token_mean")),
+        tokens([-2.0, -2.0], ref=[-3.0, -1.5], conventions=of(aggregation="token_mean")),
     ),
     "float32_overflow": Case(tokens([-1.0], [-89.8]), tokens([-1.0], [-89.7])),
     "logp_minus_inf": Case(tokens([-INF], [-1.0]), tokens([-1e4], [-1.0])),
@@ -156,6 +173,7 @@ EXAMPLE_CODES = {
     "one-zero-zero-one": {"loss_zero_gradient_not", "nothing_clipped_ratio_one"},
     "tied-and-graded": {"tied_group", "loss_zero_gradient_not", "nothing_clipped_ratio_one"},
     "half-clipped": {"clipped_share", "group_of_two"},
+    "every-clip-case": {"clipped_share", "outside_band_not_clipped"},
     "tied-group": {"tied_group", "tied_group_kl_pull", "outside_band_not_clipped"},
     "nearly-tied": {"nearly_tied_group", "clipped_share", "outside_band_not_clipped"},
     "on-policy": {
@@ -168,20 +186,20 @@ EXAMPLE_CODES = {
         "nothing_clipped_ratio_one",
         "token_weight_by_length",
     },
-    "group-of-two": {"group_of_two"},
-    "long-against-short": {"token_weight_by_length"},
-    "left-padding": set(),
+    "group-of-two": {"group_of_two", "nothing_clipped_inside_band"},
+    "long-against-short": {"token_weight_by_length", "nothing_clipped_inside_band"},
+    "left-padding": {"nothing_clipped_inside_band"},
     "mask-with-hole": {"clipped_share"},
     "missing-reward": {"missing_reward", "clipped_share"},
     "unequal-groups": {"tied_group", "tied_group_kl_pull", "clipped_share"},
-    "kl-spike": {"kl_spike"},
+    "kl-spike": {"kl_spike", "kl_estimates_apart", "nothing_clipped_inside_band"},
     "float32-overflow": {"float32_overflow", "outside_band_not_clipped"},
     "sequence-ratio": {"clipped_share", "outside_band_not_clipped"},
-    "kl-in-reward": {"tie_broken_by_kl"},
+    "kl-in-reward": {"tie_broken_by_kl", "kl_below_zero", "nothing_clipped_inside_band"},
     "recorded-batch": {
         "advantages_residue",
-        "tied_group",
         "kl_spike",
+        "kl_estimates_apart",
         "logged_loss",
         "clipped_share",
         "outside_band_not_clipped",
@@ -245,8 +263,8 @@ def test_shares_are_whole_only_when_they_are():
 
 def test_places_are_named_and_the_rest_counted():
     assert listing(["a", "b", "c"]) == "a, b and c"
-    assert groups([(3,)]) == "group 3"
-    assert groups([(p,) for p in range(9)]) == "groups 0, 1, 2, 3 and 5 more"
+    assert groups([(3,)]) == "the group of prompt 3"
+    assert groups([(p,) for p in range(9)]) == ("the groups of prompts 0, 1, 2, 3 and 5 more")
     assert cells([(0, 1), (2, 3)]) == "prompt 0, completion 1; prompt 2, completion 3"
     assert cells([(0, 1, 4)], 3) == "prompt 0, completion 1, token 4 and 2 more"
 
@@ -263,7 +281,7 @@ def test_groups_of_one_kind_make_one_finding():
     finding = findings(scenario)["tied_group"]
     assert finding.where == (0,)
     assert finding.figures["places"] == ((0,), (2,))
-    assert finding.text.startswith("Groups 0 and 2 are tied")
+    assert finding.text.startswith("The groups of prompts 0 and 2 are tied")
 
 
 def test_errors_come_before_warnings_before_notes():
@@ -323,6 +341,12 @@ def test_two_completions_get_the_same_advantages_whatever_the_rewards(ddof, size
 def test_two_nearly_tied_completions_are_not_said_to_get_one():
     trl = of(advantage=("mean_std", {"ddof": 1, "eps": 1e-4}))
     assert "group_of_two" not in findings(one_group([0.9, 0.9001], conventions=trl))
+
+
+def test_a_policy_that_stays_inside_the_band_is_told_how_far_it_has_moved():
+    said = text(tokens([-1.0, -1.5], [-1.1, -1.4]), "nothing_clipped_inside_band")
+    # e^-0.1 and e^0.1
+    assert "every ratio, from 0.9048 to 1.105, is inside the band (0.8 to 1.2)" in said
 
 
 def test_clipped_share_counts_tokens_and_gradient():
@@ -452,7 +476,7 @@ def test_of_several_near_ties_the_largest_advantage_is_told():
     scenario = build_scenario(rewards=[[1, 1 + 1e-8], [0.9, 0.9001]], conventions=trl)
     finding = findings(scenario)["nearly_tied_group"]
     assert finding.figures["places"] == ((1,), (0,))
-    assert finding.text.endswith("Nearly tied, too: group 0.")
+    assert finding.text.endswith("Nearly tied, too: the group of prompt 0.")
 
 
 # --- the recorded batch ------------------------------------------------------------------
@@ -466,7 +490,8 @@ def test_logged_advantages_give_the_trainers_loss():
 def test_own_advantages_miss_the_trainers_loss_by_the_residue_of_the_tied_group():
     trl = EXAMPLES["recorded-batch"].choose("advantage", "mean_std", ddof=1, eps=1e-4)
     found = findings(trl)
-    assert "logged_loss_differs" in found
+    assert "logged_loss_differs" not in found  # the residue explains all of it
+    assert "logged_loss_differs" in findings(trl.choose("advantage", ddof=0))
     residue = found["advantages_residue"]
     assert residue.where == (0,)
     assert residue.figures["places"] == ((0,),)
@@ -477,7 +502,7 @@ def test_own_advantages_miss_the_trainers_loss_by_the_residue_of_the_tied_group(
     assert sum(residue.figures[part] for part in parts) == pytest.approx(
         residue.figures["difference"], rel=1e-9
     )
-    assert "comes from tied group 0" in residue.text
+    assert "from the tied group of prompt 0" in residue.text
 
 
 # --- what the examples teach -------------------------------------------------------------
@@ -507,6 +532,15 @@ def teaches_half_clipped(e):
     assert e.ratio[0, 0, 0] == pytest.approx(2.718, abs=5e-4)
     assert e.objective == pytest.approx(0.1, abs=1e-8)
     assert e.gradient[0, 0, 0] == 0
+
+
+def teaches_every_clip_case(e):
+    found = {item.case.key: item for item in clip_cases(e)}
+    assert all(item.tokens for item in found.values())
+    assert sum(item.tokens for item in found.values()) == 11
+    assert (found["clipped_low"].tokens, found["dual_clipped"].tokens) == (1, 1)
+    assert percent(found["clipped_low"].gradient) == "3.99%"
+    assert percent(found["dual_clipped"].gradient) == "31.9%"
 
 
 def teaches_tied_group(e):

@@ -106,10 +106,10 @@ class TestRoundTrip:
     def test_selection_beyond_the_edge_is_held_inside(self):
         assert decode(encode(small(), View((9, 1, 7))))[1].selected == (0, 1, 1)
 
-    def test_texts_of_any_form_come_back(self):
+    def test_texts_of_any_form_that_fits_come_back(self):
         padded = ((("4", "."), ("5", "."), ("<pad>", "4"), ("3", "<pad>")),)
-        for tokens in ((), padded, ((("4",), ()),), ((), ()), (((),) * 9,)):
-            scenario = small().with_texts(Texts(("é\u2028<b>", ""), tokens))
+        for tokens in ((), padded, ((("4",), ()),), ((),), (((),) * 4,)):
+            scenario = small().with_texts(Texts(("é\u2028<b>",), tokens))
             assert same_scenario(decode(encode(scenario))[0], scenario)
 
     def test_padding_comes_back_as_the_default(self):
@@ -125,6 +125,21 @@ class TestRoundTrip:
             link = encode(scenario, None, shipped)
             assert len(link) < 200
             assert same_scenario(decode(link, shipped)[0], scenario)
+
+    def test_distributions_of_any_size_come_back_whatever_the_example_holds(self):
+        bare = small().replace(seed=7)
+        two = bare.replace(dist_new=[0.5, 0.5], dist_ref=[0.9, 0.1])
+        three = bare.replace(dist_new=[0.2, 0.3, 0.5], dist_ref=np.float32([0.1, 0.2, 0.7]))
+        alone = bare.replace(dist_ref=[0.1] * 8)
+        edited = two.replace(dist_ref=[0.8, 0.2])
+        states = (bare, two, three, alone, edited)
+        for base in states:
+            shipped = example("small", base)
+            for scenario in states:
+                link = encode(scenario, View(pinned=base), shipped)
+                back, view = decode(link, shipped)
+                assert same_scenario(back, scenario)
+                assert same_scenario(view.pinned, base)
 
 
 class TestLength:
@@ -298,6 +313,10 @@ class TestRefusal:
             {"pinned": 5},
             {"pinned": {"base": "", "pinned": {}, "drop": ["mask"]}},
             {"drift": 10**400},
+            {"V": 10**9, "set": ["mask", "present", "rewards", "dist_new"]},
+            {"V": 1, "set": ["mask", "present", "rewards", "dist_new"]},
+            {"V": "2"},
+            {"set": ["mask", "present", "rewards", "logp_new", "logp_old", "dist_new"]},
         ],
         ids=lambda change: str(change)[:40],
     )

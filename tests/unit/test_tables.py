@@ -262,6 +262,31 @@ def test_an_array_that_was_not_there_can_be_pasted():
         tables.paste_array(scenario(), "logged_loss", "1 2")
 
 
+def test_a_table_of_distributions_shows_the_default_and_an_edit_puts_both_in():
+    start = scenario()
+    frame = tables.array_to_frame(start, "dist_new")
+    assert frame.index.name == "token"
+    assert frame["dist_new"].tolist() == [0.5, 0.5]
+    assert tables.frame_to_array(start, "dist_new", frame) is start
+    frame.loc["1", "dist_new"] = 0.25
+    changed = tables.frame_to_array(start, "dist_new", frame)
+    assert changed["dist_new"].tolist() == [0.5, 0.25]
+    assert changed["dist_ref"].tolist() == [0.9, 0.1]
+    frame.loc["1", "dist_new"] = -1
+    with pytest.raises(ScenarioError, match="dist_new, token 1: -1; wanted a probability"):
+        tables.frame_to_array(start, "dist_new", frame)
+
+
+def test_a_pasted_distribution_brings_its_own_number_of_tokens():
+    changed = tables.paste_array(scenario(), "dist_ref", "[0.2, 0.3, 0.5]")
+    assert changed["dist_ref"].tolist() == [0.2, 0.3, 0.5]
+    assert changed["dist_new"].tolist() == [0.5, 0.5, 0]
+    with pytest.raises(ScenarioError, match="dist_ref: pasted 9 values; wanted 2 to 8"):
+        tables.paste_array(scenario(), "dist_ref", "1 1 1 1 1 1 1 1 1")
+    assert tables.array_as_code(scenario(), "dist_ref") == "dist_ref = np.array([0.9, 0.1])"
+    assert tables.paste_array(scenario(), "seed", "12")["seed"] == 12
+
+
 @pytest.mark.parametrize("key", ["rewards", "logp_new", "mask"])
 def test_the_code_of_an_array_pasted_back_is_the_same_scenario(key):
     start = scenario()

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from grpo_core import ARRAYS, Choice, Conventions, Scenario, Texts
+from grpo_core.arrays import VOCABULARY
 from grpo_core.scenario import SIZES, counting_cells
 
+from ..limits import check_sizes, within
 from .integers import Damaged, TooLarge, Writer, plan_integers, read_integers, write_integers
 from .tables import read_flags, read_table, write_flags, write_table
 from .texts import describe_texts, restore_texts
 
-CELL_LIMIT = 200_000  # tokens of one scenario
 _TOKEN_AXES = ARRAYS["mask"].axes
 
 
@@ -36,7 +37,7 @@ def describe(scenario, base=None):
     TooLarge
         More than `restore` takes.
     """
-    if scenario["mask"].size > CELL_LIMIT:
+    if not within(scenario.sizes):
         raise TooLarge("the batch is too large")
     header, writer = {}, Writer()
     cells = plain_arrays(scenario)
@@ -45,15 +46,20 @@ def describe(scenario, base=None):
         known = plain_arrays(base)
     else:
         header["size"] = list(scenario.sizes.values())
+    dropped = [key for key in known if key not in cells]
+    sizes = _sizes(cells["mask"].shape, cells)
+    known = _of_size(known, sizes.get("V"))
     changed = [key for key in _order(cells) if not _equal(cells, known, key)]
+    if any(ARRAYS[key].axes == "V" for key in changed):
+        header["V"] = sizes["V"]
     named = {
         "set": changed,
         "f4": [key for key in changed if cells[key].dtype == np.float32],
-        "drop": [key for key in known if key not in cells],
+        "drop": dropped,
     }
     header |= {name: keys for name, keys in named.items() if keys}
     numbers = _describe_rest(header, scenario, base)
-    _write_arrays(writer, cells, known, changed, None if "all" in header else numbers)
+    _write_arrays(writer, cells, known, sizes, changed, None if "all" in header else numbers)
     if "all" in header:
         write_integers(writer, plan_integers(numbers))
     return header, writer
@@ -70,9 +76,13 @@ def restore(header, reader, base=None):
         raise Damaged("an array is unknown or comes twice")
     single = header.get("f4", [])
     dtypes = {key: np.float32 if key in single else np.float64 for key in changed}
-    cells = {key: array for key, array in known.items() if key not in dropped}
     along = "words" in header and "all" not in header
-    numbers = _read_arrays(reader, cells, known, shape, dtypes, along)
+    sizes = _sizes(shape, known)
+    if "V" in header:
+        sizes["V"] = _vocabulary(header["V"])
+        known = _of_size(known, sizes["V"])
+    cells = {key: array for key, array in known.items() if key not in dropped}
+    numbers = _read_arrays(reader, cells, known, sizes, dtypes, along)
     if "all" in header:
         numbers = read_integers(reader, cells["mask"].size)
     return _restore_rest(header, base, cells, numbers)
@@ -106,7 +116,11 @@ def resemblance(scenario, base):
         return np.inf
     if scenario.sizes != base.sizes:
         return -1
-    return sum(int((scenario[key] == base[key]).sum()) for key in scenario.arrays if key in base)
+    return sum(
+        int((scenario[key] == base[key]).sum())
+        for key in scenario.arrays
+        if key in base and scenario[key].shape == base[key].shape
+    )
 
 
 def _describe_rest(header, scenario, base):
@@ -140,27 +154,26 @@ def _restore_rest(header, base, cells, numbers):
     return Scenario(cells, conventions, texts, drift)
 
 
-def _write_arrays(writer, cells, known, changed, numbers):
+def _write_arrays(writer, cells, known, sizes, changed, numbers):
     """Masks, then a table for each set of axes; `numbers` are those of the token texts."""
     for key in changed:
         if ARRAYS[key].kind == "bool":
             write_flags(writer, cells[key])
     for axes, keys in _tables(changed, numbers is not None):
-        counts = _counts(cells, axes, cells["mask"].shape)
+        counts = _counts(cells, axes, sizes)
         near = {key: known[key][counts] for key in known if _is_column(key, axes)}
         columns = {key: cells[key][counts] for key in keys}
         write_table(writer, columns, near, numbers if axes == _TOKEN_AXES else None)
 
 
-def _read_arrays(reader, cells, known, shape, dtypes, texts):
+def _read_arrays(reader, cells, known, sizes, dtypes, texts):
     """The reverse, into `cells`; returns the numbers of the token texts if there are any."""
-    sizes = dict(zip(SIZES, shape, strict=True))
     for key in dtypes:
         if ARRAYS[key].kind == "bool":
             cells[key] = read_flags(reader, tuple(sizes[axis] for axis in ARRAYS[key].axes))
     numbers = None
     for axes, keys in _tables(dtypes, texts):
-        counts = _counts(cells, axes, shape)
+        counts = _counts(cells, axes, sizes)
         near = {key: known[key][counts] for key in known if _is_column(key, axes)}
         wanted = {key: dtypes[key] for key in keys}
         along = texts and axes == _TOKEN_AXES
@@ -191,11 +204,31 @@ def _is_column(key, axes):
     return ARRAYS[key].axes == axes and ARRAYS[key].kind != "bool"
 
 
-def _counts(cells, axes, shape):
-    """Cells that count in any array with these axes; `shape` is that of the mask."""
-    sizes = dict(zip(SIZES, shape, strict=True))
+def _counts(cells, axes, sizes):
+    """Cells that count in any array with these axes."""
     stand_in = np.empty(tuple(sizes[axis] for axis in axes), dtype=bool)
     return counting_cells({**cells, "": stand_in}, SimpleNamespace(key="", axes=axes))
+
+
+def _sizes(shape, cells):
+    """Length of each axis, that of the vocabulary where there is one; `shape` is the mask's."""
+    own = [array.size for key, array in cells.items() if ARRAYS[key].axes == "V"]
+    return {**dict(zip(SIZES, shape, strict=True)), **({"V": own[0]} if own else {})}
+
+
+def _of_size(known, vocabulary):
+    """Arrays of a base, without those over another vocabulary."""
+    return {
+        key: array
+        for key, array in known.items()
+        if ARRAYS[key].axes != "V" or array.size == vocabulary
+    }
+
+
+def _vocabulary(size):
+    if type(size) is not int or not VOCABULARY[0] <= size <= VOCABULARY[1]:
+        raise Damaged("the vocabulary has no such size")
+    return size
 
 
 def plain_arrays(scenario):
@@ -215,11 +248,7 @@ def _equal(cells, known, key):
 
 
 def _shape(size):
-    cells = 1
     if len(size) != len(SIZES) or any(type(n) is not int or n < 1 for n in size):
         raise Damaged("the sizes are not whole numbers")
-    for n in size:
-        cells *= n
-    if cells > CELL_LIMIT:
-        raise Damaged("the batch is too large")
+    check_sizes(dict(zip(SIZES, size, strict=True)))
     return tuple(size)

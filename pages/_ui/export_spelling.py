@@ -1,0 +1,103 @@
+"""How the lines of a script spell their arithmetic, and what a stage's code needs to know.
+
+Where a batch holds infinities (a log-probability of -inf, a ratio that overflows), the same
+lines are written with the helpers of `CAREFUL` instead of operators.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+CAREFUL = '''\
+# This batch holds infinities or comes near them, and 0 * inf and inf - inf would be NaN.
+np.seterr(over="ignore", invalid="ignore")
+
+
+def times(left, right):
+    """Product in which 0 * inf is 0."""
+    return np.where((left == 0) | (right == 0), 0.0, left * right)
+
+
+def plus(left, right):
+    """Sum in which inf - inf is -inf."""
+    return np.nan_to_num(left + right, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+
+
+def minus(left, right):
+    """Difference of log-probabilities: two equal infinities differ by 0."""
+    return np.where(left == right, 0.0, left - right)
+
+
+def summed(values, **axis):
+    """Sum in which inf - inf is -inf."""
+    return np.nan_to_num(values.sum(**axis), nan=-np.inf, posinf=np.inf, neginf=-np.inf)'''
+
+
+@dataclass(frozen=True)
+class Plain:
+    """How arithmetic is spelled where every number is finite."""
+
+    def times(self, left, right):
+        return f"{left} * {right}"
+
+    def plus(self, left, right):
+        return f"{left} + {right}"
+
+    def minus(self, left, right):
+        return f"{left} - {right}"
+
+    def less(self, left, right):
+        return f"{left} - {right}"
+
+    def summed(self, values, axis=""):
+        return f"{values}.sum({axis})"
+
+    def summed_of(self, values, axis=""):
+        return f"({values}).sum({axis})"
+
+    def less_summed(self, left, values, axis=""):
+        return f"{left} - {values}.sum({axis})"
+
+
+@dataclass(frozen=True)
+class Careful(Plain):
+    """How arithmetic is spelled where infinities occur."""
+
+    def times(self, left, right):
+        return f"times({left}, {right})"
+
+    def plus(self, left, right):
+        return f"plus({left}, {right})"
+
+    def minus(self, left, right):
+        return f"minus({left}, {right})"
+
+    def less(self, left, right):
+        return f"plus({left}, -{right})"
+
+    def summed(self, values, axis=""):
+        return f"summed({values}{', ' + axis if axis else ''})"
+
+    summed_of = summed
+
+    def less_summed(self, left, values, axis=""):
+        return f"plus({left}, {self.summed(f'-{values}', axis)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """What a snippet needs to know: its options, the spelling, and facts about the batch."""
+
+    options: dict
+    spelling: Plain
+    in_reward: bool
+    single: bool  # float32 arrays: stay in float32, as trainers do
+    extreme: bool  # scores so large or small that their squares leave double range
+    endless: bool  # infinite scores, from a KL penalty in the reward
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Code of one variant; ``back`` is the gradient that flows through it."""
+
+    code: Callable
+    back: Callable | None = None

@@ -1,0 +1,64 @@
+"""What a paste did besides putting numbers in: sizes, masks, and what still holds fillers."""
+
+import numpy as np
+
+from grpo_core import ARRAYS, Texts
+from grpo_core.scenario import SIZES
+
+from .numbers import count
+
+_PER_TOKEN = [key for key, spec in ARRAYS.items() if spec.axes == "PGL" and spec.kind == "float"]
+
+
+def without_stale_texts(before, after):
+    """The pasted scenario without texts that belonged to a batch of other sizes."""
+    return after if after.sizes == before.sizes else after.with_texts(Texts())
+
+
+def paste_notes(before, after, key):
+    """Sentences on what else changed when an array was pasted.
+
+    Parameters
+    ----------
+    before, after : Scenario
+    key : str
+        The array that was pasted.
+
+    Returns
+    -------
+    tuple of str
+        Empty if nothing but that array changed.
+    """
+    notes = []
+    if before.sizes != after.sizes:
+        sizes = ", ".join(f"{after.sizes[letter]:,} {name}" for letter, name in SIZES.items())
+        notes.append(f"The example has new sizes: {sizes}. Its texts were dropped.")
+        fillers = [name for name in _PER_TOKEN if name != key and _has_fillers(after[name])]
+        if fillers:
+            notes.append(
+                f"Where nothing was pasted, {' and '.join(fillers)} hold their filler "
+                f"{ARRAYS[fillers[0]].default:g}: ratio and KL mean nothing there yet."
+            )
+    elif key != "mask":
+        ended = int(np.sum(before["mask"] & ~after["mask"]))
+        if ended:
+            notes.append(f"{count(ended, 'position')} without a pasted number left the mask.")
+    if ARRAYS[key].axes == "PGL" and key != "mask":
+        hidden = ~after.valid & (after[key] != ARRAYS[key].default)
+        changed = hidden & _differs(before, after, key)
+        if np.any(changed):
+            notes.append(
+                f"{count(int(np.sum(changed)), 'pasted number')} stand where the mask is off and "
+                "do not count; switch the positions on in the mask table if they should."
+            )
+    return tuple(notes)
+
+
+def _has_fillers(array):
+    return bool(np.any(array == ARRAYS["logp_new"].default))
+
+
+def _differs(before, after, key):
+    if before[key].shape != after[key].shape:
+        return np.ones(after[key].shape, dtype=bool)
+    return before[key] != after[key]
