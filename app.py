@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages._ui import charts, page, panels
+from pages._ui.foot import foot
 from pages._ui.quantities import PIPELINE
 
 with page.frame("Overview") as shown:
@@ -34,13 +35,4 @@ with page.frame("Overview") as shown:
                 )
                 panels.chart(figure, f"pipeline_{quantity}", cells=True)
 
-    steps, said = st.columns([7, 5], gap="large")
-    with steps:
-        panels.token_chain(shown, "overview")
-    with said:
-        panels.findings("Overview")
-        panels.formulas(shown, "overview")
-
-    panels.arrays(shown, "Overview")
-    panels.all_conventions("overview")
-    panels.code_and_sources(shown, "overview")
+    foot(shown, lambda: panels.formulas(shown, "overview"))

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages._ui import charts, editors, page, panels
+from pages._ui.foot import foot
 
 with page.frame("Advantages") as shown:
     table, picture = st.columns([5, 7], gap="large")
@@ -32,11 +33,4 @@ with page.frame("Advantages") as shown:
         panels.group_table(shown)
     panels.summary(shown)
 
-    steps, said = st.columns([7, 5], gap="large")
-    with steps:
-        panels.token_chain(shown, "advantages")
-    with said:
-        panels.findings("Advantages")
-
-    panels.arrays(shown, "Advantages")
-    panels.code_and_sources(shown, "advantages")
+    foot(shown)

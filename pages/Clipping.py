@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages._ui import charts, clipping_panels, page, panels
+from pages._ui.foot import foot
 
 with page.frame("Clipping") as shown:
     clipping_panels.control_row("clipping")
@@ -32,11 +33,4 @@ with page.frame("Clipping") as shown:
             )
             panels.chart(figure, quantity, cells=True)
 
-    steps, said = st.columns([7, 5], gap="large")
-    with steps:
-        panels.token_chain(shown, "clipping")
-    with said:
-        panels.findings("Clipping")
-
-    panels.arrays(shown, "Clipping")
-    panels.code_and_sources(shown, "clipping")
+    foot(shown)

@@ -15,6 +15,7 @@ from pages._ui import (
     panels,
     state,
 )
+from pages._ui.foot import foot
 from pages._ui.quantities import advantage_title
 
 with page.frame("KL") as shown:
@@ -114,11 +115,4 @@ with page.frame("KL") as shown:
             panels.plain(kl_tables.gradient_line(comparison))
 
     panels.summary(shown)
-    steps, said = st.columns([7, 5], gap="large")
-    with steps:
-        panels.token_chain(shown, "kl")
-    with said:
-        panels.findings("KL")
-
-    panels.arrays(shown, "KL")
-    panels.code_and_sources(shown, "kl")
+    foot(shown)

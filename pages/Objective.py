@@ -5,6 +5,7 @@ import streamlit as st
 from grpo_core.breakdown import aggregations, contributions, gradient_split
 from pages._ui import charts, controls, editors, ledger, page, panels
 from pages._ui.aggregation_views import aggregation_frame, first_weight_bars
+from pages._ui.foot import foot
 from pages._ui.objective_charts import waterfall
 from pages._ui.quantities import GRADIENT_PARTS
 
@@ -56,11 +57,4 @@ with page.frame("Objective") as shown:
         )
         panels.chart(figure, "first_weights", cells=True)
 
-    steps, said = st.columns([7, 5], gap="large")
-    with steps:
-        panels.token_chain(shown, "objective")
-    with said:
-        panels.findings("Objective")
-
-    panels.arrays(shown, "Objective")
-    panels.code_and_sources(shown, "objective")
+    foot(shown)

@@ -196,7 +196,7 @@ def paste(key, text, message_at):
         pasted = tables.paste_array(before, key, text, here.view.prompt)
         after = without_stale_texts(before, pasted)
         state.load(after)
-        here.message = " ".join(paste_notes(before, after, key))
+        here.note = " ".join(paste_notes(before, after, key))
 
     _guarded(change, message_at)
 

@@ -28,12 +28,18 @@ _WARM = 4  # runs after which all that a page needs has been imported
 class Shown:
     """What a page draws: the present evaluation, the ghost, the pinned one, and the look."""
 
+    page: str
     scenario: Scenario
     evaluation: Evaluation
     former: Evaluation | None
     pinned: Evaluation | None
     selected: tuple[int, int, int]
     palette: Palette
+
+    @property
+    def where(self):
+        """Prefix of the page's widget keys."""
+        return self.page.lower()
 
     @property
     def prompt(self):
@@ -78,10 +84,12 @@ def frame(key):
     notice = st.empty()
     with st.container(key="message"):
         if state.store().message:
-            st.warning(literal(state.store().message), icon=":material/info:")
+            st.warning(literal(state.store().message), icon=":material/warning:")
+        elif state.store().note:
+            st.info(literal(state.store().note), icon=":material/info:")
     with st.container(key="lesson"):
         share.lesson()
-    yield _shown()
+    yield _shown(key)
     state.write_link()
     if state.store().too_large:
         notice.caption(
@@ -95,7 +103,7 @@ def frame(key):
     _spare_the_collector()
 
 
-def _shown():
+def _shown(key):
     here = state.store()
     evaluation = state.evaluation_of(here.scenario)
 
@@ -106,6 +114,7 @@ def _shown():
         return state.evaluation_of(scenario)
 
     return Shown(
+        page=key,
         scenario=here.scenario,
         evaluation=evaluation,
         former=comparable(here.former),

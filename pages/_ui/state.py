@@ -45,6 +45,7 @@ class Store:
     begun_from: str | None = None
     too_large: bool = False
     message: str = ""
+    note: str = ""
     errors: dict = field(default_factory=dict)
     tables: dict = field(default_factory=dict)
     evaluations: list = field(default_factory=list)
@@ -79,7 +80,7 @@ def edit(scenario):
     here = store()
     here.former, here.scenario = here.scenario, scenario
     here.touched = True
-    here.message = ""
+    here.message = here.note = ""
     _keep_selection_inside(here)
 
 
@@ -95,7 +96,7 @@ def load(scenario, view=None):
     here.touched = True
     here.errors.clear()
     here.tables.clear()
-    here.message = ""
+    here.message = here.note = ""
     _keep_selection_inside(here)
 
 

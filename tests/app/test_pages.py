@@ -169,7 +169,7 @@ def test_every_variant_can_be_chosen_and_drawn():
         for variant in row.variants.values():
             if variant.needs or len(row.variants) == 1:
                 continue
-            settled(app.selectbox(key=f"overview_{stage}").select(variant.key).run())
+            settled(app.selectbox(key=f"overview_all_{stage}").select(variant.key).run())
             assert scenario(app).conventions[stage].variant == variant.key
             assert not messages(app)
 

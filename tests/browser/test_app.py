@@ -183,7 +183,7 @@ def test_a_pasted_nested_list_becomes_the_example(open_page):
     wait_idle(page)
     with rerun(page):
         page.get_by_role("button", name="Use these numbers").click()
-    assert page.get_by_test_id("stAlert").count() == 0
+    assert "The example has new sizes: 2 prompts" in page.get_by_test_id("stAlert").inner_text()
     go_to(page, MENU["Advantages"])
     assert read_cell(page, editor(page, "table_rewards"), 1, "4") == "1"
 

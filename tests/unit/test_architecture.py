@@ -13,6 +13,7 @@ SHARED = sorted((ROOT / "pages" / "_ui").rglob("*.py"))
 
 # The only modules of pages/_ui that may know Streamlit. Everything else there is pure.
 STREAMLIT = {
+    "foot",
     "clipping_panels",
     "controls",
     "editors",
