@@ -38,10 +38,12 @@ def build_site(root, cells):
     """
     shutil.copytree(driver.ROOT / ".streamlit", root / ".streamlit")
     app = driver.start()
+    for row in MENU.values():  # the menu links to all of them, measured or not
+        (root / row.file).parent.mkdir(exist_ok=True)
+        (root / row.file).touch()
     for key, column in cells.items():
         app = driver.visit(app, MENU[key])
         place = root / MENU[key].file
-        place.parent.mkdir(exist_ok=True)
         shutil.copy(HERE / "bare_page.py", place)
         text = json.dumps(record(app, column))
         place.with_suffix(".json").write_text(text, encoding="utf-8")
