@@ -41,7 +41,6 @@ class ArraySpec:
     kind: str  # 'float' or 'bool'
     default: float | bool
     label: str
-    symbol: str
     rule: Rule
     help: str
     required: bool = True
@@ -77,7 +76,6 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Rewards",
-        symbol="r",
         rule=_REWARD,
         help="One score per completion. Blank means that it was not scored.",
     ),
@@ -87,7 +85,6 @@ ARRAYS = table(
         kind="float",
         default=-1.0,
         label="Log-probabilities, new policy",
-        symbol="log π new",
         rule=_LOGP,
         help="Of each sampled token under the policy being trained.",
     ),
@@ -97,7 +94,6 @@ ARRAYS = table(
         kind="float",
         default=-1.0,
         label="Log-probabilities, old policy",
-        symbol="log π old",
         rule=_LOGP,
         help="Of each sampled token under the policy that sampled it.",
     ),
@@ -107,7 +103,6 @@ ARRAYS = table(
         kind="float",
         default=-1.0,
         label="Log-probabilities, reference policy",
-        symbol="log π ref",
         rule=_LOGP,
         help="Of each sampled token under the frozen reference policy.",
     ),
@@ -117,7 +112,6 @@ ARRAYS = table(
         kind="bool",
         default=True,
         label="Mask",
-        symbol="m",
         rule=_FLAG,
         help="Which token positions count. Padding, tool output and the like do not.",
     ),
@@ -127,7 +121,6 @@ ARRAYS = table(
         kind="bool",
         default=True,
         label="Present",
-        symbol="present",
         rule=_FLAG,
         help="Off for completions that are not there, where groups are of unequal size.",
     ),
@@ -137,7 +130,6 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Advantages, given",
-        symbol="A",
         rule=_FINITE,
         help="Advantages computed elsewhere, e.g. logged by a trainer.",
         required=False,
@@ -148,7 +140,6 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Loss, logged",
-        symbol="loss",
         rule=_FINITE,
         help="The loss that a trainer reported for this batch, to compare with.",
         required=False,
@@ -159,7 +150,6 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Distribution, policy",
-        symbol="π",
         rule=_PROBABILITY,
         help="Probability of each token of a small vocabulary under the policy.",
         required=False,
@@ -170,7 +160,6 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Distribution, reference",
-        symbol="π ref",
         rule=_PROBABILITY,
         help="Probability of each token of a small vocabulary under the reference policy.",
         required=False,
@@ -181,7 +170,6 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Seed",
-        symbol="seed",
         rule=_SEED,
         help="Chooses the tokens that are sampled from the distribution of the policy.",
         required=False,

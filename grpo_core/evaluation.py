@@ -33,6 +33,8 @@ class Evaluation:
     token_advantages, log_ratio, ratio, surrogate, kl : ndarray, (P, G, L)
     clipped_low, clipped_high, dual_clipped : ndarray of bool, (P, G, L)
         Tokens whose policy gradient is stopped, aware of the advantage's sign.
+    kl_penalty, reward_penalty : ndarray, (P, G, L)
+        What the KL takes from the per-token objective, and from the reward; see `KL`.
     per_token : ndarray, (P, G, L)
         Surrogate less the KL penalty.
     weight, contribution : ndarray, (P, G, L)

@@ -24,9 +24,7 @@ with page.frame("Advantages") as shown:
     panels.heading("One group", "Each completion against the mean and the spread of its group.")
     strip, written = st.columns([7, 5], gap="large")
     with strip:
-        figure = charts.group_strip(
-            shown.evaluation, shown.prompt, palette=shown.palette, selected=shown.selected
-        )
+        figure = charts.group_strip(shown.evaluation, shown.prompt, **shown.looks)
         panels.chart(figure, "strip", cells=True)
     with written:
         panels.group_line(shown)

@@ -132,16 +132,24 @@ def array_editor(name, prompt=None, *, beside=None, labels=None):
 
 def _columns(shown, fixed, labels):
     config = {"_index": st.column_config.Column(pinned=True, disabled=True)}
+    wide = _width(shown)
     for column in shown.columns:
         label = labels.get(column, column)
         if is_bool_dtype(shown[column]):
             config[column] = st.column_config.CheckboxColumn(label, width=48)
         else:
-            wide = None if len(shown.columns) == 1 else 68
             config[column] = st.column_config.TextColumn(label, width=wide, alignment="right")
     for column in fixed:
         config[column] = st.column_config.TextColumn(column)
     return config
+
+
+def _width(shown):
+    """Pixels of a column of numbers, the same for all: room for the longest, and for the header."""
+    if len(shown.columns) == 1:
+        return None
+    longest = max((len(str(cell)) for cell in shown.to_numpy().flat), default=0)
+    return min(max(18 + 8 * longest, 52), 96)
 
 
 def table_key(name, prompt=None):

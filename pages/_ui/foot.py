@@ -51,7 +51,8 @@ def _findings(shown):
         elsewhere = target.key != shown.page
         with st.container(key=f"finding_{index}", gap=None):
             icon = f'<span class="mark {finding.severity}">{_ICONS[finding.severity]}</span>'
-            st.html(f'<div class="finding">{icon}<span>{html.escape(finding.text)}</span></div>')
+            said = f"<b>{html.escape(finding.question)}</b> {html.escape(finding.text)}"
+            st.html(f'<div class="finding">{icon}<span>{said}</span></div>')
             label = f"See it on {target.label}" if elsewhere else "Show the token"
             if not (finding.where or elsewhere):
                 continue

@@ -18,8 +18,6 @@ class Quantity:
 
     key: str
     title: str
-    symbol: str
-    unit: str
     subtitle: str
     values: Callable
     signed: bool = True
@@ -35,16 +33,12 @@ QUANTITIES = table(
     Quantity(
         key="token_advantages",
         title="Advantage",
-        symbol="A",
-        unit="",
         subtitle="",
         values=lambda evaluation: evaluation.token_advantages,
     ),
     Quantity(
         key="log_ratio",
         title="Log-ratio",
-        symbol="log ρ",
-        unit="nats",
         subtitle="nats, new to old; × clipped",
         values=lambda evaluation: evaluation.log_ratio,
         marks=clipped,
@@ -52,8 +46,6 @@ QUANTITIES = table(
     Quantity(
         key="surrogate",
         title="Surrogate",
-        symbol="s",
-        unit="as the advantage",
         subtitle="ratio x advantage; × clipped",
         values=lambda evaluation: evaluation.surrogate,
         marks=clipped,
@@ -61,8 +53,6 @@ QUANTITIES = table(
     Quantity(
         key="kl",
         title="KL to reference",
-        symbol="KL",
-        unit="nats",
         subtitle="nats, estimated per token",
         values=lambda evaluation: evaluation.kl,
         signed=False,
@@ -70,16 +60,12 @@ QUANTITIES = table(
     Quantity(
         key="per_token",
         title="Per token",
-        symbol="j",
-        unit="as the advantage",
         subtitle="surrogate less KL penalty",
         values=lambda evaluation: evaluation.per_token,
     ),
     Quantity(
         key="weight",
         title="Weight",
-        symbol="w",
-        unit="share of the objective",
         subtitle="share of the objective",
         values=lambda evaluation: evaluation.weight,
         signed=False,
@@ -87,16 +73,12 @@ QUANTITIES = table(
     Quantity(
         key="contribution",
         title="Contribution",
-        symbol="w j",
-        unit="of the objective",
-        subtitle="sums to the objective over all prompts",
+        subtitle="sums to J over all prompts",
         values=lambda evaluation: evaluation.contribution,
     ),
     Quantity(
         key="policy_gradient",
         title="Gradient of the surrogate",
-        symbol="∂J/∂log π",
-        unit="objective per nat",
         subtitle="per nat of log π; × clipped",
         values=lambda evaluation: evaluation.policy_gradient,
         marks=clipped,
@@ -104,16 +86,12 @@ QUANTITIES = table(
     Quantity(
         key="kl_gradient",
         title="Gradient of the KL",
-        symbol="∂J/∂log π",
-        unit="objective per nat",
         subtitle="per nat of log π",
         values=lambda evaluation: evaluation.kl_gradient,
     ),
     Quantity(
         key="gradient",
         title="Gradient",
-        symbol="∂J/∂log π",
-        unit="objective per nat",
         subtitle="per nat of log π; × clipped",
         values=lambda evaluation: evaluation.gradient,
         marks=clipped,

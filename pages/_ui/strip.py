@@ -9,30 +9,36 @@ from .quantities import advantage_title, present
 _DOTS = 40  # dots that fit side by side
 
 
-def group_strip(evaluation, prompt, *, palette, selected=None):
+def group_strip(evaluation, prompt, *, palette, former=None, pinned=None, selected=None):
     """Rewards of one group on a line: mean, one standard deviation, and the advantage as a ruler.
 
     The lower ruler reads rewards, the upper one advantages: subtracting the mean moves the
     zero, dividing by the std changes the unit. The upper ruler is left out where no such
-    ruler exists, because advantages are tied or given. An infinite score is not drawn.
+    ruler exists, because advantages are tied or given. An infinite score is not drawn. Below
+    the dots stand those of the pinned state, and of the former one where it differs.
     """
     advantages, scores = evaluation.advantages[prompt], evaluation.scores[prompt]
     drawn = present(evaluation)[prompt] & evaluation.scored[prompt] & np.isfinite(scores)
     (g,) = np.nonzero(drawn)
     scores = np.clip(scores[g].astype(np.float64), -FAR, FAR)
     mean, std = float(evaluation.mean[prompt]), float(evaluation.std[prompt])
-    low, high = _strip_range(scores, mean, std)
+    rows = _other_states(evaluation, former, pinned, prompt)
+    low, high = _strip_range(np.concatenate([scores, *rows.values()]), mean, std)
     level = _stack(scores, low, high)
-    height = 150 + 16 * int(level.max(initial=0))
+    height = 150 + 16 * int(level.max(initial=0)) + 22 * len(rows)
     title = "score (reward less KL penalty)" if np.any(evaluation.reward_penalty) else "reward"
     traces = [_dots(g, scores, level, advantages, palette, selected, prompt)]
+    traces += [_rings(x, -1.0 - at, name, palette) for at, (name, x) in enumerate(rows.items())]
     layout = {
         "xaxis": axis(title, palette=palette, range=[low, high], showline=True, nticks=9,
                       linecolor=palette.neutral, ticks="outside", tickcolor=palette.neutral),
-        "yaxis": axis("", palette=palette, range=[-0.9, level.max(initial=0) + 1.5],
+        "yaxis": axis("", palette=palette, range=[-0.9 - len(rows), level.max(initial=0) + 1.5],
                       showticklabels=False),
         "shapes": _mean_and_band(mean, std, palette),
-        "annotations": _mean_and_band_names(mean, std, palette),
+        "annotations": [
+            *_mean_and_band_names(mean, std, palette),
+            *_row_names(rows, palette),
+        ],
     }  # fmt: skip
     ruler = _ruler(scores, advantages[g], low, high)
     if ruler is not None:
@@ -87,6 +93,40 @@ def _dots(g, scores, level, advantages, palette, selected, prompt):
         "hovertemplate": "completion %{text}<br>%{hovertext}<extra></extra>",
         "cliponaxis": False, **unselected(opacity=1),
     }  # fmt: skip
+
+
+def _scores_of(evaluation, prompt):
+    scores = evaluation.scores[prompt].astype(np.float64)
+    drawn = present(evaluation)[prompt] & evaluation.scored[prompt] & np.isfinite(scores)
+    return np.clip(scores[drawn], -FAR, FAR)
+
+
+def _other_states(evaluation, former, pinned, prompt):
+    """Scores of the pinned state and of the former one, by their name in the picture."""
+    rows = {} if pinned is None else {"A": _scores_of(pinned, prompt)}
+    if former is not None:
+        before = _scores_of(former, prompt)
+        if not np.array_equal(before, _scores_of(evaluation, prompt)):
+            rows["before"] = before
+    return rows
+
+
+def _rings(scores, y, name, palette):
+    return {
+        "type": "scatter", "mode": "markers", "x": scores, "y": np.full(len(scores), y),
+        "marker": {"size": 11, "symbol": "circle-open", "color": palette.faint,
+                   "line": {"width": 1.5}},
+        "hovertemplate": f"{name}: reward %{{x}}<extra></extra>", "cliponaxis": False,
+        **unselected(opacity=1),
+    }  # fmt: skip
+
+
+def _row_names(rows, palette):
+    return [
+        {"xref": "paper", "x": 0, "xanchor": "left", "y": -1.0 - at, "yref": "y", "text": name,
+         "showarrow": False, "font": {"size": FONT_SIZE - 1, "color": palette.faint}}
+        for at, name in enumerate(rows)
+    ]  # fmt: skip
 
 
 def _mean_and_band(mean, std, palette):

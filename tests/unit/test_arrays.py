@@ -19,7 +19,6 @@ def refusal(value, spec=REWARDS, name=None):
 @pytest.mark.parametrize("spec", ARRAYS.values(), ids=lambda spec: spec.key)
 def test_each_row_is_complete_and_its_default_obeys_its_rule(spec):
     assert spec.label
-    assert spec.symbol
     assert spec.help.endswith(".")
     assert spec.rule.words
     assert spec.axes in ("PG", "PGL", "V", "")

@@ -363,3 +363,13 @@ def test_a_batch_without_a_single_valid_token_can_be_drawn():
     evaluation = evaluate(scenario(mask=np.zeros((2, 3, 4), dtype=bool)))
     for quantity in QUANTITIES:
         heatmap(evaluation, quantity)
+
+
+def test_the_strip_shows_the_pinned_state_and_the_former_one_where_it_differs():
+    scenario = build_scenario(rewards=[[0, 1, 2]])
+    now, before = evaluate(scenario), evaluate(scenario.replace(rewards=[[0, 1, 5]]))
+    drawn = charts.group_strip(now, 0, palette=PALETTES["light"], former=before, pinned=now)
+    rings = [trace for trace in drawn.data if trace.mode == "markers"]
+    assert [list(trace.x) for trace in rings] == [[0, 1, 2], [0, 1, 5]]
+    alone = charts.group_strip(now, 0, palette=PALETTES["light"], former=now)
+    assert not [trace for trace in alone.data if trace.mode == "markers"]

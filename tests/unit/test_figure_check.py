@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import pytest
 
 from grpo_core import evaluate
-from pages._ui import charts
+from pages._ui import charts, kl_charts, objective_charts
 from pages._ui.examples import load_examples
 from pages._ui.palette import PALETTES
 
@@ -21,7 +21,12 @@ def drawn(evaluation, palette):
         yield charts.token_heatmap(evaluation, quantity, written=True, **looks)
         yield charts.token_heatmap(evaluation, quantity, prompts=0, compact=True, palette=palette)
     yield charts.advantage_bars(evaluation, 0, **looks)
-    yield charts.group_strip(evaluation, 0, palette=palette, selected=(0, 0, 0))
+    yield charts.group_strip(evaluation, 0, **looks)
+    for sign in (1, -1):
+        yield charts.surrogate_chart(evaluation, sign, **looks)
+    yield charts.case_bars(evaluation, **looks)
+    yield objective_charts.waterfall(evaluation, 0, **looks)
+    yield kl_charts.kl_curves(evaluation, **looks)
     columns = {"a": [1.0, -1.0], "b": [0.5, -0.5]}
     yield charts.formula_bars(columns, palette=palette)
 
