@@ -172,7 +172,10 @@ def _centred(new, slope):
     if not np.all(np.isfinite(slope)):
         return None
     gradient = new * (slope - np.sum(new * slope))
-    return np.where(np.abs(gradient) <= _ROUNDING * np.max(np.abs(slope)), 0.0, gradient)
+    # What rounding can leave of each entry, judged by what it is made of: a rare token with a
+    # steep slope must not hide the others.
+    rounding = _ROUNDING * new * (np.abs(slope) + np.sum(new * np.abs(slope)))
+    return np.where(np.abs(gradient) <= rounding, 0.0, gradient)
 
 
 def _estimator(row, new, ref, kl, targets):

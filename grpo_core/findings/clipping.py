@@ -31,6 +31,25 @@ def _say_nothing_clipped_ratio_one(figures):
     return f"Nothing is clipped: the ratio of every token is 1, because {why}."
 
 
+def nothing_clipped_no_advantage(evaluation):
+    """The policy has moved, but there is no advantage that could be clipped."""
+    valid = evaluation.valid
+    if not valid.any() or facts.on_policy(evaluation):
+        return None
+    if np.any(evaluation.token_advantages[valid]):
+        return None
+    ratios = evaluation.ratio[valid]
+    return {"places": (), "low": float(np.min(ratios)), "high": float(np.max(ratios))}
+
+
+def _say_nothing_clipped_no_advantage(figures):
+    return (
+        f"Nothing is clipped, although the ratios run from {number(figures['low'])} to "
+        f"{number(figures['high'])}: every advantage is 0, and clipping only stops what an "
+        "advantage pushes."
+    )
+
+
 def nothing_clipped_inside_band(evaluation):
     """The policy has moved, but no ratio has left the band."""
     band = clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
@@ -38,7 +57,7 @@ def nothing_clipped_inside_band(evaluation):
     if band is None or not valid.any() or facts.on_policy(evaluation):
         return None
     low, high = float(np.min(evaluation.ratio[valid])), float(np.max(evaluation.ratio[valid]))
-    if low < band[0] or high > band[1]:
+    if low < band[0] or high > band[1] or not np.any(evaluation.token_advantages[valid]):
         return None
     farthest = facts.largest(np.abs(evaluation.log_ratio), valid)
     return {
@@ -159,6 +178,14 @@ ROWS = (
         question="Why does nothing clip?",
         find=nothing_clipped_ratio_one,
         sentence=_say_nothing_clipped_ratio_one,
+    ),
+    FindingRow(
+        code="nothing_clipped_no_advantage",
+        severity="note",
+        page="Clipping",
+        question="Why does nothing clip?",
+        find=nothing_clipped_no_advantage,
+        sentence=_say_nothing_clipped_no_advantage,
     ),
     FindingRow(
         code="nothing_clipped_inside_band",

@@ -87,7 +87,11 @@ def kl_same_pull_everywhere(evaluation):
     if not (counts.any() and np.ptp(evaluation.kl[counts]) > 0):
         return None
     pull = evaluation.kl_gradient[counts] / evaluation.weight[counts]
-    if not (pull.any() and np.ptp(pull) <= facts.NEGLIGIBLE * np.max(np.abs(pull))):
+    if not (
+        pull.any()
+        and np.all(np.isfinite(pull))
+        and np.ptp(pull) <= facts.NEGLIGIBLE * np.max(np.abs(pull))
+    ):
         return None
     return {
         "places": (),

@@ -35,6 +35,26 @@ def _say_loss_zero_gradient_not(figures):
     return f"{text} Training follows the gradient, not the value of the loss."
 
 
+def nothing_to_learn(evaluation):
+    """Neither a loss nor a gradient."""
+    if evaluation.loss != 0 or np.any(evaluation.gradient):
+        return None
+    return {
+        "places": (),
+        "tokens": bool(evaluation.valid.any()),
+        "advantages": bool(np.any(evaluation.token_advantages)),
+    }
+
+
+def _say_nothing_to_learn(figures):
+    why = "its tokens' contributions and gradients are all 0"
+    if not figures["tokens"]:
+        why = "no token counts"
+    elif not figures["advantages"]:
+        why = "every advantage is 0 and no KL term pulls"
+    return f"The loss and the gradient are 0: this batch teaches nothing, because {why}."
+
+
 def on_policy_loss_not_zero(evaluation):
     """At ratio 1 and without KL: the part of the loss that unequal weights make."""
     size = facts.turnover(evaluation)
@@ -80,6 +100,14 @@ def _say_on_policy_loss_not_zero(figures):
 
 
 ROWS = (
+    FindingRow(
+        code="nothing_to_learn",
+        severity="warning",
+        page="Objective",
+        question="Why is the loss 0?",
+        find=nothing_to_learn,
+        sentence=_say_nothing_to_learn,
+    ),
     FindingRow(
         code="loss_zero_gradient_not",
         severity="note",

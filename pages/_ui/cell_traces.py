@@ -35,6 +35,7 @@ def panel_traces(panel, row, scale, size, palette, written):
     if np.any(grid.changed):
         traces.append(_changed_outline(panel, palette))
     traces += [*writing, *_crosses(panel, scale, size, palette, corner=bool(writing))]
+    traces += _infinities(panel, scale)
     if clickable:
         traces.append(_cells(panel, row, size))
     return traces
@@ -107,6 +108,19 @@ def _block_hover(panel, row):
         "customdata": places.astype(kind),
         "hovertemplate": f"{where}<br>{row.title.lower()} %{{z}}<extra></extra>",
     }
+
+
+def _infinities(panel, scale):
+    """A sign on infinite cells: their colour is only that of the end of the scale."""
+    values = panel.grid.values
+    r, c = np.nonzero(np.isinf(values))
+    if not 0 < len(r) <= _MAX_CROSSES:
+        return []
+    return [{
+        "type": "scatter", "mode": "text", "name": "infinite", "text": ["∞"] * len(r),
+        "x": panel.x[c], "y": panel.y[r], "textfont": {"color": scale.ink(values[r, c])},
+        "hoverinfo": "skip", **unselected(opacity=1),
+    }]  # fmt: skip
 
 
 def _crosses(panel, scale, size, palette, corner):

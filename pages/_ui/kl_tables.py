@@ -22,6 +22,8 @@ def mean_line(evaluation):
     text = f"Mean KL {number(evaluation.mean_kl)} by {chosen.label}."
     if others:
         text += f" On the same tokens: {', '.join(others)}."
+    if any(mean < 0 for mean in means.values()):
+        text += " A mean below 0 is chance: the KL that it estimates never is."
     if below:
         text += f" {count(below, 'token')} of {int(np.sum(evaluation.valid)):,} below 0."
     return text
@@ -57,9 +59,8 @@ def exact_lines(comparison):
     ]
     for name, given in zip(("policy", "reference"), comparison.sums, strict=True):
         if abs(given - 1) > _SUM_ROUNDING:
-            lines.append(
-                f"The numbers of the {name} add up to {number(given)}, so each is divided by that."
-            )
+            total = f"add up to {number(given)}" if np.isfinite(given) else "are huge"
+            lines.append(f"The numbers of the {name} {total}; they are scaled to add up to 1.")
     if np.isinf(comparison.reverse):
         tokens = _tokens((comparison.new > 0) & (comparison.ref == 0))
         lines.append(
@@ -70,8 +71,12 @@ def exact_lines(comparison):
         tokens = _tokens((comparison.ref > 0) & (comparison.new == 0))
         lines.append(
             f"The policy never gives {tokens}, where the reference has "
-            f"{percent(comparison.missing)} of its mass: no sample shows it, and k3 is too low by "
-            f"{number(comparison.missing)}."
+            f"{percent(comparison.missing)} of its mass: no sample shows it"
+            + (
+                f", and k3 is too low by {number(comparison.missing)}."
+                if np.isfinite(comparison.reverse)
+                else "."
+            )
         )
     return lines
 

@@ -77,7 +77,7 @@ def objective_line(parts, evaluation):
         up, down = _alone(parts.gain), _alone(parts.drain)
         said.append(f"Completions that raise J add {up}, those that lower it {down}.")
     turnover = parts.gain - parts.drain
-    if turnover > 0 and abs(whole) <= 1e-12 * turnover:
+    if 0 < turnover < math.inf and abs(whole) <= 1e-12 * turnover:
         said.append("They cancel: the loss is 0 although the contributions are not.")
     elif turnover == 0:
         said.append("No completion contributes anything.")
@@ -109,6 +109,8 @@ def gradient_line(split):
     ----------
     split : grpo_core.breakdown.GradientSplit
     """
+    if split.norm == 0:
+        return "The gradient is 0: nothing moves."
     if split.kl_norm == 0:
         return f"Norm {number(split.norm)}, all of it from the rewards: the KL part is 0."
     if split.policy_norm == 0:

@@ -48,6 +48,7 @@ def waterfall(evaluation, prompt, *, palette, former=None, pinned=None, selected
         *_ghost(before, lanes, palette),
         _connectors(now, lanes, palette),
         *_parts(now, lanes, palette),
+        *_open_ends(now, palette),
         *_pinned(after, lanes, palette),
         _click_area(now, rows, selected, low, high),
         *_keys(lanes, before, after, palette),
@@ -117,6 +118,22 @@ def _parts(now, lanes, palette):
                     line={"width": 1, "color": colors}, pattern=_pattern(".", colors))  # fmt: skip
         traces.insert(1, dots)
     return traces
+
+
+def _open_ends(now, palette):
+    """Arrows where a bar is drawn to an end that the value does not have."""
+    values = np.append(now.both, now.objective)
+    (at,) = np.nonzero(~np.isfinite(values))
+    if not len(at):
+        return []
+    y = np.append(np.arange(len(now.both)), len(now.both) + _GAP)
+    pointing = ["triangle-right" if up else "triangle-left" for up in values[at] > 0]
+    return [{
+        "type": "scatter", "mode": "markers", "name": "infinite", "showlegend": False,
+        "x": np.append(now.sums[1:], now.sums[-1])[at], "y": y[at],
+        "marker": {"symbol": pointing, "size": 12, "color": palette.text},
+        "hoverinfo": "skip", "cliponaxis": False, **unselected(opacity=1),
+    }]  # fmt: skip
 
 
 def _signs(values, palette):

@@ -105,6 +105,14 @@ CASES = {
         build_scenario(rewards=[[1, 0]], logged_loss=1.1e-6),
         build_scenario(rewards=[[1, 0]], logged_loss=9e-7),
     ),
+    # Ratios 1.22 and 1; with rewards 1 and 1 no advantage, with 1 and 0 one to clip.
+    "nothing_clipped_no_advantage": Case(
+        tokens([-1.0], [-1.2]).replace(rewards=[[1, 1]]), tokens([-1.0], [-1.2])
+    ),
+    "nothing_to_learn": Case(
+        one_group([1, 1], conventions=of(kl=("k3", {"beta": 0.0}))),
+        one_group([1, 0], conventions=of(kl=("k3", {"beta": 0.0}))),
+    ),
     "nothing_clipped_ratio_one": Case(tokens([-1.0]), tokens([-1.0], [-1.001])),
     # Ratios 1 and e^0.1 = 1.105 are inside 0.8 to 1.2; e^0.2 = 1.221 is not.
     "nothing_clipped_inside_band": Case(tokens([-1.0], [-1.1]), tokens([-1.0], [-1.2])),
