@@ -4,6 +4,7 @@ from .arrays import ARRAYS
 from .errors import ScenarioError
 from .evaluation import Evaluation, evaluate
 from .objective import group_advantages, grpo_objective
+from .process import process_advantages
 from .scenario import (
     Scenario,
     Texts,
@@ -30,6 +31,7 @@ __all__ = [
     "evaluate",
     "group_advantages",
     "grpo_objective",
+    "process_advantages",
     "resize",
     "same_scenario",
 ]

@@ -6,7 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grpo_core import Choice, Conventions, group_advantages, grpo_objective
+from grpo_core import (
+    Choice,
+    Conventions,
+    group_advantages,
+    grpo_objective,
+    process_advantages,
+)
 from grpo_core.batch import prepare
 from grpo_core.evaluation import evaluate_batch
 
@@ -110,3 +116,11 @@ def test_a_directory_of_cases_is_complete():
     # A file that is lost, or cut short, would pass every test above.
     assert len(load("grpo_advantages.json")) == 50
     assert len(OBJECTIVES) == 66
+
+
+@pytest.mark.parametrize("case", load("process_supervision.json"))
+def test_process_advantages_equal_the_exact_ones(case):
+    options = {key: case["kwargs"][key] for key in ("ddof", "eps")}
+    computed = process_advantages(**arguments(case), **options)
+    expected = np.array(numbers(case["outputs"]["advantages"]))
+    np.testing.assert_allclose(computed, expected, **case["tolerance"], strict=True)

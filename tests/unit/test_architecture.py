@@ -27,7 +27,7 @@ STREAMLIT = {
 # No loop over P, G or L: in these modules every loop is one over cells, unless listed below.
 NUMERIC = (
     *("advantages", "aggregation", "batch", "evaluation", "kl", "numerics", "ratio"),
-    *("rewards", "surrogate"),
+    *("process", "rewards", "surrogate"),
 )
 LOOPS_OVER_SOMETHING_ELSE = {
     ("numerics", "k3"): "coefficients of the series",
