@@ -16,6 +16,7 @@ from .following import answering, follow
 from .limits import check_sizes
 from .literal import literal
 from .paste_notes import paste_notes, without_stale_texts
+from .text_lines import with_lines
 from .token_text import visible
 
 _STEPS = {"P": "Prompts", "G": "Completions", "L": "Tokens"}
@@ -199,6 +200,12 @@ def paste(key, text, message_at):
         here.note = " ".join(paste_notes(before, after, key))
 
     _guarded(change, message_at)
+
+
+def use_texts(prompt, prompt_key, lines_key):
+    """Give the shown prompt and its tokens the texts that were typed."""
+    typed = st.session_state[prompt_key], st.session_state[lines_key]
+    _guarded(lambda: state.edit(with_lines(state.store().scenario, prompt, *typed)), lines_key)
 
 
 def copy_array(source, targets):

@@ -12,6 +12,7 @@ from .limits import SHOWN_CELLS
 from .menu import MENU
 from .numbers import count
 from .panels import conventions, heading, plain
+from .text_lines import lines_of
 from .token_text import visible
 
 # Pixels at the size that KaTeX has by itself; the chain is set a fifth smaller.
@@ -102,7 +103,7 @@ def _arrays(shown):
     row, where = MENU[shown.page], shown.where
     keys = row.arrays[row.at_top :]
     box = st.expander(
-        "Tables: input arrays, sizes, paste and copy, reset",
+        "Tables: input arrays, texts, sizes, paste and copy, reset",
         key=f"{where}_arrays",
         on_change=state.touch,
     )
@@ -111,7 +112,7 @@ def _arrays(shown):
     with box:
         offered = [key for key in keys if key in shown.scenario]
         tabs = st.tabs(
-            [ARRAYS[key].label for key in offered] + ["Sizes", "Paste and copy", "Reset"],
+            [ARRAYS[key].label for key in offered] + ["Texts", "Sizes", "Paste and copy", "Reset"],
             key=f"{where}_tabs",
             on_change=state.touch,
         )
@@ -121,10 +122,33 @@ def _arrays(shown):
                     controls.prompt_picker(f"{where}_{key}")
                     st.caption(f"`{key}`: {ARRAYS[key].help}")
                     editors.array_editor(key, shown.prompt)
-        for tab, draw in zip(tabs[len(offered) :], (_sizes, _paste, _reset), strict=True):
+        for tab, draw in zip(tabs[len(offered) :], (_texts, _sizes, _paste, _reset), strict=True):
             if tab.open:
                 with tab:
                     draw(where, shown)
+
+
+def _texts(where, shown):
+    controls.prompt_picker(f"{where}_texts")
+    keys = [f"{where}_{part}_{state.store().version}_{shown.prompt}" for part in ("ask", "say")]
+    held = (shown.scenario.texts.prompt(shown.prompt), lines_of(shown.scenario, shown.prompt))
+    for key, value in zip(keys, held, strict=True):
+        if key not in st.session_state:
+            st.session_state[key] = value
+    st.text_input("Prompt", key=keys[0], on_change=state.touch)
+    st.text_area(
+        "Completions: one a line, tokens separated by blanks (␣ is a blank inside a token)",
+        key=keys[1],
+        height=160,
+        on_change=state.touch,
+    )
+    st.button(
+        "Use these texts",
+        key=f"{where}_texts_apply",
+        on_click=controls.use_texts,
+        args=(shown.prompt, *keys),
+    )
+    controls.show_error(keys[1])
 
 
 def _sizes(where, _shown):

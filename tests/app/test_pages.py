@@ -301,3 +301,18 @@ def test_an_echo_of_a_token_picker_does_not_undo_a_click_on_a_picture():
     assert app.number_input(key="overview_Token").value == 2
     settled(app.number_input(key="overview_Token").set_value(4).run())
     assert app.session_state["store"].view.selected == (0, 1, 2)
+
+
+def test_texts_can_be_written_and_are_refused_with_their_place():
+    app = open_table(start(), "overview", "Texts")
+    ask, say = app.text_input(key="overview_ask_0_0"), app.text_area(key="overview_say_0_0")
+    assert ask.value == "34+82="
+    ask.set_value("50+66=")
+    say.set_value("1 1 6")
+    settled(app.button(key="overview_texts_apply").click().run())
+    assert scenario(app).texts.prompt(0) == "50+66="
+    assert scenario(app).texts.completion(0, 0) == "116"
+    app.text_area(key="overview_say_0_0").set_value("1\n" * 9)
+    settled(app.button(key="overview_texts_apply").click().run())
+    assert "9 lines for 4 completions" in messages(app)[0]
+    assert scenario(app).texts.completion(0, 0) == "116"
