@@ -35,7 +35,8 @@ def with_lines(scenario, prompt, prompt_text, text):
     prompt_text : str
     text : str
         One completion a line, tokens separated by blanks. The signs ␣ ↵ ⇥ stand for a blank,
-        a line end and a tab inside a token, ∅ for a token without a text. Fewer tokens than positions leave the rest blank.
+        a line end and a tab inside a token, ∅ for a token without a text. Fewer tokens than
+        positions leave the rest blank.
 
     Raises
     ------
