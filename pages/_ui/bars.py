@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .figure import CLEAR, FONT_SIZE, axis, figure, largest, nice_ceiling, unselected
+from .figure import CLEAR, FONT_SIZE, axis, figure, largest, legend_bars, nice_ceiling, unselected
 from .numbers import count, exact, number
 from .quantities import advantage_title, present
 
@@ -157,11 +157,7 @@ def _keys(ghost, pinned, palette):
     looks += [("before", {"color": CLEAR, "line": line})] if ghost else []
     hatch = {"shape": "/", "size": 5, "solidity": 0.25, "fgcolor": palette.faint, "bgcolor": CLEAR}
     looks += [("A (pinned)", {"color": CLEAR, "line": line, "pattern": hatch})] if pinned else []
-    return [
-        {"type": "bar", "x": [None], "y": [None], "name": name, "marker": marker,
-         "showlegend": True, "hoverinfo": "skip"}
-        for name, marker in looks if len(looks) > 1
-    ]  # fmt: skip
+    return legend_bars(looks)
 
 
 def _legend(palette):

@@ -135,3 +135,12 @@ def largest(*arrays):
 def unselected(**style):
     """Marker settings that keep a trace as it is while another one's point is selected."""
     return {"selected": {"marker": style}, "unselected": {"marker": style}}
+
+
+def legend_bars(looks):
+    """Bars that stand in the legend only, from (name, marker); none where one look is all."""
+    return [
+        {"type": "bar", "x": [None], "y": [None], "name": name, "marker": marker,
+         "showlegend": True, "hoverinfo": "skip"}
+        for name, marker in looks if len(looks) > 1
+    ]  # fmt: skip

@@ -5,7 +5,7 @@ import numpy as np
 from .account import Account, account_rows
 from .bars import HEADER, ROW
 from .cell_traces import CELLS
-from .figure import CLEAR, FONT_SIZE, axis, figure, nice_ceiling, tick_step, unselected
+from .figure import CLEAR, FONT_SIZE, axis, figure, legend_bars, nice_ceiling, tick_step, unselected
 from .ledger import column
 from .numbers import count, exact, number
 
@@ -213,11 +213,7 @@ def _keys(lanes, before, after, palette):
         looks.append(("before", {"color": CLEAR, "line": line}))
     if after is not None:
         looks.append(("A", {"color": CLEAR, "line": line, "pattern": _pattern("/", grey)}))
-    return [
-        {"type": "bar", "x": [None], "y": [None], "name": name, "marker": marker,
-         "showlegend": True, "hoverinfo": "skip"}
-        for name, marker in looks if len(looks) > 1
-    ]  # fmt: skip
+    return legend_bars(looks)
 
 
 def _legend(palette):

@@ -3,10 +3,15 @@
 import numpy as np
 
 from grpo_core import ARRAYS, Texts
-from grpo_core.scenario import SIZES
+from grpo_core.words import listing
 
 from .numbers import count
 
+_NOUNS = {
+    "P": ("prompt", "prompts"),
+    "G": ("completion per prompt", "completions per prompt"),
+    "L": ("token position", "token positions"),
+}
 _PER_TOKEN = [key for key, spec in ARRAYS.items() if spec.axes == "PGL" and spec.kind == "float"]
 
 
@@ -31,12 +36,14 @@ def paste_notes(before, after, key):
     """
     notes = []
     if before.sizes != after.sizes:
-        sizes = ", ".join(f"{after.sizes[letter]:,} {name}" for letter, name in SIZES.items())
-        notes.append(f"The example has new sizes: {sizes}. Its texts were dropped.")
+        sizes = ", ".join(count(after.sizes[letter], *names) for letter, names in _NOUNS.items())
+        dropped = " Its texts were dropped." if before.texts != Texts() else ""
+        notes.append(f"The example has new sizes: {sizes}.{dropped}")
+        grown = any(after.sizes[letter] > before.sizes[letter] for letter in _NOUNS)
         fillers = [name for name in _PER_TOKEN if name != key and _has_fillers(after[name])]
-        if fillers:
+        if grown and fillers:
             notes.append(
-                f"Where nothing was pasted, {' and '.join(fillers)} hold their filler "
+                f"Where nothing was pasted, {listing(fillers)} hold their filler "
                 f"{ARRAYS[fillers[0]].default:g}: ratio and KL mean nothing there yet."
             )
     elif key != "mask":
@@ -48,8 +55,8 @@ def paste_notes(before, after, key):
         changed = hidden & _differs(before, after, key)
         if np.any(changed):
             notes.append(
-                f"{count(int(np.sum(changed)), 'pasted number')} stand where the mask is off and "
-                "do not count; switch the positions on in the mask table if they should."
+                f"{count(int(np.sum(changed)), 'pasted number')} at positions where the mask is "
+                "off: not counted until they are switched on in the mask table."
             )
     return tuple(notes)
 

@@ -1,8 +1,8 @@
 """What a session holds: the scenario, the view, and their way into the address and back.
 
-This is the only module that touches the session and the query string. Everything that
-changes the scenario happens before the first thing is drawn: the link is read, then the
-edits of tables that were on the screen are applied; widgets call back before the run.
+This is the only module that touches the query string, and the keeper of the session's store.
+Everything that changes the scenario happens before the first thing is drawn: the link is read,
+then the edits of tables that were on the screen are applied; widgets call back before the run.
 A page then draws from top to bottom what is in the store.
 """
 
