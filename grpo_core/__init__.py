@@ -13,18 +13,23 @@ from .scenario import (
     resize,
     same_scenario,
 )
+from .shaping import Shaped, shaped_rewards
 from .stages import DEFAULT_CONVENTIONS, STAGES, Conventions
+from .terms import TERMS, Term
 from .variants import Choice
 
 __all__ = [
     "ARRAYS",
     "DEFAULT_CONVENTIONS",
     "STAGES",
+    "TERMS",
     "Choice",
     "Conventions",
     "Evaluation",
     "Scenario",
     "ScenarioError",
+    "Shaped",
+    "Term",
     "Texts",
     "build_scenario",
     "effective_logp_new",
@@ -34,4 +39,5 @@ __all__ = [
     "process_advantages",
     "resize",
     "same_scenario",
+    "shaped_rewards",
 ]

@@ -4,98 +4,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numerics import cast
+from .combination import Normalised
+from .group_statistics import group_statistics, standardised
+from .numerics import cast, plus, times
+from .process import step_advantages
 from .variants import Number, OneOf, Option, Variant, table
-
-# Power of two beyond every double: the unit of a group that holds an infinite score.
-_BEYOND = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Advantages:
-    """Mean and std of each group (P,), advantages (P, G) and per token (P, G, L)."""
+    """Mean and std of each group (P,), advantages (P, G) and per token (P, G, L).
+
+    ``parts`` (C, P, G) are what each component of a combined score has in the advantages,
+    None where there are no components or the advantages do not come from the scores.
+    ``steps`` (P, G, S) are normalised step rewards, None without process supervision.
+    """
 
     mean: np.ndarray
     std: np.ndarray
     advantages: np.ndarray
     token_advantages: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class GroupStatistics:
-    """Exact-at-the-edges statistics of each group, in units of ``2**exponent``.
-
-    ``centred`` (P, G) and ``spread`` (P, 1) are scaled so that squares neither overflow
-    nor vanish; ``exponent`` (P, 1) undoes it.
-    """
-
-    mean: np.ndarray
-    centred: np.ndarray
-    spread: np.ndarray
-    exponent: np.ndarray
-
-    @property
-    def std(self):
-        """Standard deviation in reward units, shape (P,)."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(self.spread, self.exponent)[:, 0]
-
-
-def group_statistics(scores, scored, ddof):
-    """Mean, deviations and standard deviation of each group over its scored completions.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (P, G)
-        Not NaN where scored. Beside an infinite score (a KL penalty in the reward can be
-        infinite) finite ones count as 0, the limit that the formulas approach.
-    scored : ndarray of bool, shape (P, G)
-    ddof : {0, 1}
-        0 divides by n (population), 1 by n - 1 (sample).
-
-    Returns
-    -------
-    GroupStatistics
-        A group of equal scores has deviations and spread of exactly 0, whatever the score:
-        deviations are taken from the group's first score, which is exact for equal ones,
-        where ``0.1 + 0.1 + 0.1`` over 3 is not 0.1. A group with ``n - ddof <= 0`` has
-        spread 0.
-    """
-    scores = np.where(scored, scores, 0).astype(np.float64)
-    count = np.maximum(np.sum(scored, axis=1, keepdims=True), 1)  # (P, 1)
-    unit, exponent = _units(scores)
-    first = np.take_along_axis(unit, np.argmax(scored, axis=1)[:, None], axis=1)
-    shifted = np.where(scored, unit - first, 0.0)
-    mean_shift = np.sum(shifted, axis=1, keepdims=True) / count
-    centred = np.where(scored, shifted - mean_shift, 0.0)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = np.sum(centred * centred, axis=1, keepdims=True)
-        spread = np.sqrt(squares / np.maximum(count - ddof, 1))
-        mean = np.ldexp(first + mean_shift, exponent)[:, 0]
-    return GroupStatistics(mean, centred, spread, exponent)
-
-
-def _units(scores):
-    """Scores as multiples, within [-1, 1], of a power of two: (P, G) and its exponent (P, 1)."""
-    peak = np.max(np.abs(scores), axis=1, keepdims=True)
-    endless = np.isinf(peak)
-    exponent = np.where(endless, _BEYOND, np.frexp(np.where(endless, 0.0, peak))[1])
-    with np.errstate(under="ignore"):
-        return np.where(np.isinf(scores), np.sign(scores), np.ldexp(scores, -exponent)), exponent
-
-
-def standardised(statistics, eps):
-    """``(r - mean) / (std + eps)``, 0 where the std is 0, without leaving double range.
-
-    Both sides of the fraction are taken in the larger unit, the group's or that of eps.
-    """
-    own = statistics.exponent  # (P, 1)
-    unit = np.maximum(own, np.frexp(eps)[1]) if eps else own
-    tied = statistics.spread == 0
-    with np.errstate(under="ignore"):
-        denominator = np.ldexp(statistics.spread, own - unit) + np.ldexp(eps, -unit)
-        centred = np.ldexp(statistics.centred, own - unit)
-        return np.where(tied, 0.0, centred / np.where(tied, 1.0, denominator))
+    parts: np.ndarray | None = None
+    steps: np.ndarray | None = None
 
 
 def per_token(advantages, valid):
@@ -103,30 +33,83 @@ def per_token(advantages, valid):
     return np.where(valid, advantages[..., None], advantages.dtype.type(0))
 
 
-def _result(batch, statistics, advantages):
+def _result(batch, mean, std, advantages):
     advantages = cast(advantages, batch.dtype)
-    return Advantages(
-        statistics.mean, statistics.std, advantages, per_token(advantages, batch.valid)
-    )
+    return Advantages(mean, std, advantages, per_token(advantages, batch.valid))
+
+
+def _judged(batch, scores, normalise):
+    """Scores, or the components that they are combined from, under one normaliser."""
+    if scores.combine is None:
+        whole = normalise(scores.scores, scores.scored)
+        return _result(batch, whole.mean, whole.std, whole.advantages)
+    whole = scores.combine(batch, normalise)
+    advantages = cast(whole.advantages, batch.dtype)
+    past = cast(whole.past, batch.dtype)
+    token_advantages = plus(per_token(advantages, batch.valid), -past)
+    return Advantages(whole.mean, whole.std, advantages, token_advantages, whole.parts)
+
+
+def over_std(ddof, eps):
+    """A normaliser: ``(r - mean) / (std + eps)``."""
+
+    def normalise(scores, scored):
+        statistics = group_statistics(scores, scored, ddof)
+        tied = statistics.spread == 0
+        with np.errstate(over="ignore"):
+            # One over less than the least normal double would be infinite.
+            divisor = np.maximum(statistics.std[:, None] + eps, np.finfo(np.float64).tiny)
+        advantages = standardised(statistics, eps)
+        return Normalised(
+            statistics.mean, statistics.std, advantages, np.where(tied, 0.0, 1 / divisor)
+        )
+
+    return normalise
+
+
+def centred(scores, scored):
+    """A normaliser: ``r - mean``."""
+    statistics = group_statistics(scores, scored, 0)
+    with np.errstate(over="ignore", under="ignore"):
+        deviations = np.ldexp(statistics.centred, statistics.exponent)
+    return Normalised(statistics.mean, statistics.std, deviations, np.ones((len(scores), 1)))
 
 
 def mean_std(batch, scores, *, ddof, eps):
     """``(r - mean) / (std + eps)`` within each group [DeepSeekMath, section 4.1.2]."""
-    statistics = group_statistics(scores.scores, scores.scored, ddof)
-    return _result(batch, statistics, standardised(statistics, eps))
+    return _judged(batch, scores, over_std(ddof, eps))
 
 
 def mean_only(batch, scores):
     """``r - mean`` within each group [Dr. GRPO, arXiv 2503.20783]."""
-    statistics = group_statistics(scores.scores, scores.scored, 0)
-    with np.errstate(over="ignore", under="ignore"):
-        centred = np.ldexp(statistics.centred, statistics.exponent)
-    return _result(batch, statistics, centred)
+    return _judged(batch, scores, centred)
 
 
 def given(batch, scores):
     """Advantages as they came; mean and std (population) of the scores are for reading."""
-    return _result(batch, group_statistics(scores.scores, scores.scored, 0), batch.advantages)
+    read = centred(scores.scores, scores.scored)
+    return _result(batch, read.mean, read.std, batch.advantages)
+
+
+def process(batch, scores, *, ddof, eps, over, outcome_weight):
+    """Normalised step rewards summed from each token on [DeepSeekMath, section 4.1.3].
+
+    The outcome's advantage, by the same formula, is added with ``outcome_weight``. The
+    completion's advantage is the sum over all of its steps, which its first token carries.
+    """
+    outcome = _judged(batch, scores, over_std(ddof, eps))
+    steps, to_go = step_advantages(
+        batch.step_rewards, batch.step_ends, batch.valid, ddof=ddof, eps=eps, over=over
+    )
+    weight = batch.dtype.type(outcome_weight)
+    summed = cast(np.sum(steps, axis=-1), batch.dtype)
+    return Advantages(
+        outcome.mean,
+        outcome.std,
+        plus(summed, times(weight, outcome.advantages)),
+        plus(cast(to_go, batch.dtype), times(weight, outcome.token_advantages)),
+        steps=steps,
+    )
 
 
 _DDOF = Option(
@@ -185,5 +168,45 @@ ADVANTAGES = table(
         choose_when="You want to reproduce a recorded batch, or you compute advantages elsewhere.",
         needs=("advantages",),
         unit="as given",
+    ),
+    Variant(
+        key="process",
+        label="step rewards (process supervision)",
+        function=process,
+        formula=r"A_{i,t} = \sum_{j:\, e_{i,j} \ge t} "
+        r"\frac{r_{i,j} - \operatorname{mean}(r)}{\operatorname{std}(r) + \mathrm{eps}}",
+        source="DeepSeekMath (arXiv 2402.03300) section 4.1.3; mean and std over all steps of "
+        "the group, e is where a step ends",
+        trl="not implemented",
+        verl="not implemented: grpo sums token rewards to one score first",
+        choose_when="A verifier or reward model scores each step of the answer.",
+        options=(
+            _DDOF,
+            _EPS,
+            Option(
+                key="over",
+                default="group",
+                domain=OneOf(
+                    {"group": "all steps of the group", "completion": "each completion's own"}
+                ),
+                label="Mean and std over",
+                help="The paper pools the steps of the whole group. Within each completion "
+                "a step is only compared with its neighbours.",
+                trl="not implemented",
+                verl="not implemented",
+            ),
+            Option(
+                key="outcome_weight",
+                default=0.0,
+                domain=Number(low=-1e6, high=1e6),
+                label="Weight of the outcome",
+                help="Adds the advantage of the whole answer's reward, by the same formula, "
+                "times this. 0 leaves it out.",
+                trl="not implemented",
+                verl="not implemented",
+            ),
+        ),
+        needs=("step_ends", "step_rewards"),
+        unit="in standard deviations of the group's steps",
     ),
 )

@@ -1,180 +1,12 @@
-"""ARRAYS: every array that a scenario may hold, one row each.
-
-Editors, paste, the link codec, files and error messages read this table.
-"""
+"""From what a caller hands over to arrays of `ARRAYS`, or to a sentence that names the place."""
 
 import reprlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
+from .array_table import ARRAYS, LARGEST_SEED, LOGP_ROUNDING, OWN_AXES, ArraySpec, OwnAxis, Rule
 from .errors import ScenarioError, place
-from .variants import table
-
-# Log-softmax in float32 can end up above 0 by rounding alone; more than this is an error.
-LOGP_ROUNDING = 1e-4
-# Tokens of a vocabulary small enough to edit by hand and to sum over exactly.
-VOCABULARY = (2, 8)
-LARGEST_SEED = 999_999
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """What a valid cell may hold, in words and as a test over an array."""
-
-    words: str
-    holds: Callable
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArraySpec:
-    """One array: its axes (of P, G, L; '' is a single number), cell type, filler and rule.
-
-    An array over ``V``, the tokens of a small vocabulary, has a size of its own and stands
-    beside the batch. ``default`` fills the cells that a resize adds. ``required`` arrays are
-    always there; the others may be absent from a scenario.
-    """
-
-    key: str
-    axes: str
-    kind: str  # 'float' or 'bool'
-    default: float | bool
-    label: str
-    rule: Rule
-    help: str
-    required: bool = True
-
-
-_REWARD = Rule(
-    words="a finite number, or blank for a missing score",
-    holds=lambda values: np.isfinite(values) | np.isnan(values),
-)
-_LOGP = Rule(
-    words="a log-probability: a number of at most 0, or -inf",
-    holds=lambda values: np.less_equal(values, LOGP_ROUNDING),  # False for NaN
-)
-_FINITE = Rule(words="a finite number", holds=np.isfinite)
-_PROBABILITY = Rule(
-    words="a probability or a weight: a finite number of at least 0",
-    holds=lambda values: np.isfinite(values) & np.greater_equal(values, 0),
-)
-_SEED = Rule(
-    words=f"a whole number from 0 to {LARGEST_SEED:,}",
-    holds=lambda values: (
-        np.greater_equal(values, 0)
-        & np.less_equal(values, LARGEST_SEED)
-        & np.equal(np.trunc(values), values)
-    ),
-)
-_FLAG = Rule(words="true or false", holds=lambda values: np.ones(np.shape(values), bool))
-
-ARRAYS = table(
-    ArraySpec(
-        key="rewards",
-        axes="PG",
-        kind="float",
-        default=0.0,
-        label="Rewards",
-        rule=_REWARD,
-        help="One score per completion. Blank means that it was not scored.",
-    ),
-    ArraySpec(
-        key="logp_new",
-        axes="PGL",
-        kind="float",
-        default=-1.0,
-        label="Log-probabilities, new policy",
-        rule=_LOGP,
-        help="Of each sampled token under the policy being trained.",
-    ),
-    ArraySpec(
-        key="logp_old",
-        axes="PGL",
-        kind="float",
-        default=-1.0,
-        label="Log-probabilities, old policy",
-        rule=_LOGP,
-        help="Of each sampled token under the policy that sampled it.",
-    ),
-    ArraySpec(
-        key="logp_ref",
-        axes="PGL",
-        kind="float",
-        default=-1.0,
-        label="Log-probabilities, reference policy",
-        rule=_LOGP,
-        help="Of each sampled token under the frozen reference policy.",
-    ),
-    ArraySpec(
-        key="mask",
-        axes="PGL",
-        kind="bool",
-        default=True,
-        label="Mask",
-        rule=_FLAG,
-        help="Which token positions count. Padding, tool output and the like do not.",
-    ),
-    ArraySpec(
-        key="present",
-        axes="PG",
-        kind="bool",
-        default=True,
-        label="Present",
-        rule=_FLAG,
-        help="Off for completions that are not there, where groups are of unequal size.",
-    ),
-    ArraySpec(
-        key="advantages",
-        axes="PG",
-        kind="float",
-        default=0.0,
-        label="Advantages, given",
-        rule=_FINITE,
-        help="Advantages computed elsewhere, e.g. logged by a trainer.",
-        required=False,
-    ),
-    ArraySpec(
-        key="logged_loss",
-        axes="",
-        kind="float",
-        default=0.0,
-        label="Loss, logged",
-        rule=_FINITE,
-        help="The loss that a trainer reported for this batch, to compare with.",
-        required=False,
-    ),
-    ArraySpec(
-        key="dist_new",
-        axes="V",
-        kind="float",
-        default=0.0,
-        label="Distribution, policy",
-        rule=_PROBABILITY,
-        help="Probability of each token of a small vocabulary under the policy.",
-        required=False,
-    ),
-    ArraySpec(
-        key="dist_ref",
-        axes="V",
-        kind="float",
-        default=0.0,
-        label="Distribution, reference",
-        rule=_PROBABILITY,
-        help="Probability of each token of a small vocabulary under the reference policy.",
-        required=False,
-    ),
-    ArraySpec(
-        key="seed",
-        axes="",
-        kind="float",
-        default=0.0,
-        label="Seed",
-        rule=_SEED,
-        help="Chooses the tokens that are sampled from the distribution of the policy.",
-        required=False,
-    ),
-)
 
 
 def as_array(name, value, spec):
@@ -283,22 +115,49 @@ def check_shape(name, array, shape, like, spec):
         )
 
 
-def check_vocabulary(arrays):
-    """Refuse distributions of unlike or unusable sizes, and such as add up to 0."""
-    present = {key: array for key, array in arrays.items() if ARRAYS[key].axes == "V"}
-    low, high = VOCABULARY
-    for key, array in present.items():
-        first, size = next(iter(present)), array.size
-        if not low <= size <= high:
-            raise ScenarioError(f"{key} has {size} tokens; wanted {low} to {high}", field=key)
-        if size != present[first].size:
-            raise ScenarioError(
-                f"{key} has {size} tokens; expected {present[first].size} like {first}", field=key
-            )
-        if not np.any(array):
-            raise ScenarioError(
-                f"{key} is 0 at every token; wanted at least one above 0", field=key
-            )
+def own_sizes(arrays):
+    """Length of each axis of `OWN_AXES` that some array has; of the first one that has it."""
+    sizes = {}
+    for key, array in arrays.items():
+        for axis, size in zip(ARRAYS[key].axes, array.shape, strict=True):
+            if axis in OWN_AXES:
+                sizes.setdefault(axis, size)
+    return sizes
+
+
+def check_own_axes(arrays):
+    """Refuse axes of their own that are unlike or unusable, and distributions that are all 0."""
+    first = {}
+    for key, array in arrays.items():
+        for axis, size in zip(ARRAYS[key].axes, array.shape, strict=True):
+            if axis not in OWN_AXES:
+                continue
+            own, (leader, wanted) = OWN_AXES[axis], first.setdefault(axis, (key, size))
+            if not own.low <= size <= own.high:
+                raise ScenarioError(
+                    f"{key} has {size} {own.noun}; wanted {own.low} to {own.high}", field=key
+                )
+            if size != wanted:
+                raise ScenarioError(
+                    f"{key} has {size} {own.noun}; expected {wanted} like {leader}", field=key
+                )
+        _refuse_nothing(key, array)
+
+
+# Arrays of chances of which some has to be above 0, along their last axis.
+DISTRIBUTIONS = ("dist_new", "dist_ref", "reward_chances")
+
+
+def _refuse_nothing(key, array):
+    """Refuse a distribution that is 0 everywhere."""
+    empty = ~np.any(array, axis=-1) if key in DISTRIBUTIONS else np.zeros(())
+    if np.any(empty):
+        where = tuple(int(i) for i in np.argwhere(empty)[0])
+        spot = f" at {place(where, ARRAYS[key].axes)}" if where else ""
+        noun = OWN_AXES[ARRAYS[key].axes[-1]].noun
+        raise ScenarioError(
+            f"{key}{spot} is 0 at all {noun}; wanted at least one above 0", field=key, where=where
+        )
 
 
 def check_cells(name, array, spec, counts):
@@ -319,11 +178,16 @@ def _refuse(name, array, bad, spec):
 
 __all__ = [
     "ARRAYS",
+    "DISTRIBUTIONS",
+    "LARGEST_SEED",
     "LOGP_ROUNDING",
+    "OWN_AXES",
     "ArraySpec",
+    "OwnAxis",
     "Rule",
     "as_array",
     "check_cells",
+    "check_own_axes",
     "check_shape",
-    "check_vocabulary",
+    "own_sizes",
 ]

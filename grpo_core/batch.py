@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .arrays import ARRAYS
 from .numerics import floating
 
 
@@ -26,6 +27,12 @@ class Batch:
         Natural log-probabilities of the sampled tokens.
     advantages : ndarray, shape (P, G), or None
         Advantages given from outside.
+    step_ends, step_rewards : ndarray, shape (P, G, S), or None
+        NaN where there is no step.
+    term_values : ndarray, shape (P, G, K), or None
+        Columns that shaping terms read.
+    token_rewards, token_ids : ndarray, shape (P, G, L), or None
+    terms : tuple of TermValues
     """
 
     rewards: np.ndarray
@@ -35,6 +42,12 @@ class Batch:
     logp_old: np.ndarray
     logp_ref: np.ndarray
     advantages: np.ndarray | None = None
+    step_ends: np.ndarray | None = None
+    step_rewards: np.ndarray | None = None
+    term_values: np.ndarray | None = None
+    token_rewards: np.ndarray | None = None
+    token_ids: np.ndarray | None = None
+    terms: tuple = ()
 
     @property
     def dtype(self):
@@ -47,14 +60,17 @@ class Batch:
         return np.sum(self.valid, axis=-1)
 
 
-def prepare(*, rewards, mask, present, logp_new, logp_old, logp_ref, advantages=None):
+def prepare(*, rewards, mask, present, logp_new, logp_old, logp_ref, **optional):
     """Select what counts. Selection comes before any arithmetic: 0 * inf would be NaN."""
     valid = mask & present[..., None]  # (P, G, L)
-    optional = () if advantages is None else (advantages,)
-    dtype = floating(rewards, logp_new, logp_old, logp_ref, *optional)
+    given = {key: array for key, array in optional.items() if array is not None}
+    own = () if "advantages" not in given else (given["advantages"],)
+    dtype = floating(rewards, logp_new, logp_old, logp_ref, *own)
 
-    def select(array):
-        return np.where(valid, array, array.dtype.type(0)).astype(dtype, copy=False)
+    def select(array, counts=valid, nothing=0.0):
+        return np.where(counts, array, array.dtype.type(nothing)).astype(dtype, copy=False)
+
+    counting = {"PG": present, "PGL": valid}
 
     return Batch(
         rewards=np.where(present, rewards, np.nan).astype(dtype, copy=False),
@@ -63,7 +79,10 @@ def prepare(*, rewards, mask, present, logp_new, logp_old, logp_ref, advantages=
         logp_new=select(logp_new),
         logp_old=select(logp_old),
         logp_ref=select(logp_ref),
-        advantages=None
-        if advantages is None
-        else np.where(present, advantages, 0).astype(dtype, copy=False),
+        **{
+            key: select(
+                array, counting.get(ARRAYS[key].axes, present[..., None]), ARRAYS[key].default
+            )
+            for key, array in given.items()
+        },
     )

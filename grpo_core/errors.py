@@ -20,7 +20,21 @@ class ScenarioError(ValueError):
         self.where = tuple(int(index) for index in where)
 
 
-_AXIS_NAMES = {"P": "prompt", "G": "completion", "L": "token", "V": "token"}
+_AXIS_NAMES = {
+    "P": "prompt",
+    "G": "completion",
+    "L": "token",
+    "V": "token",
+    "S": "step",
+    "K": "term",
+    "B": "arm",
+    "F": "state",
+    "N": "kind of prompt",
+    "M": "value of the reward",
+    "Q": "prompt of the small policy",
+    "A": "answer",
+    "T": "place to stop",
+}
 
 
 def place(where, axes="PGL"):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .attribution import Attribution, attribute
 from .numerics import k3, nested_total, norm, plus, times, total
 from .scenario import Scenario, as_batch
 
@@ -28,8 +29,15 @@ class Evaluation:
     mean, std : ndarray, (P,)
         Of each group's scores, std as the convention divides by it.
     tied : ndarray of bool, (P,)
-        Groups of two or more scores that are all equal.
+        Groups of two or more scores that are all equal; under process supervision those in
+        which no token has an advantage.
     advantages : ndarray, (P, G)
+        Under process supervision the sum over a completion's steps.
+    attribution : Attribution or None
+        Of the advantages to task reward and shaping terms, where scores are combined and
+        advantages computed from them.
+    step_advantages : ndarray, (P, G, S), or None
+        Normalised step rewards under process supervision, 0 where there is no step.
     token_advantages, log_ratio, ratio, surrogate, kl : ndarray, (P, G, L)
     clipped_low, clipped_high, dual_clipped : ndarray of bool, (P, G, L)
         Tokens whose policy gradient is stopped, aware of the advantage's sign.
@@ -80,6 +88,8 @@ class Evaluation:
     loss: float
     mean_kl: float
     metrics: dict
+    attribution: Attribution | None = None
+    step_advantages: np.ndarray | None = None
 
 
 def evaluate(scenario):
@@ -113,7 +123,7 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
     policy_gradient = ratio.backward(times(weight, surrogate.d_ratio))
     kl_gradient = 0 - times(weight, kl.derivative)
     objective = nested_total(contribution)
-    tied = _tied(scores)
+    tied = _tied(scores, advantages)
     arrays = {
         "ratio": ratio.ratio,
         "log_ratio": ratio.log_ratio,
@@ -150,12 +160,21 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
         loss=0.0 - objective,  # not -objective, which would show -0.0
         mean_kl=nested_total(times(weight, kl.value)),
         metrics=metrics(valid=batch.valid, tied=tied, **arrays),
+        attribution=None
+        if advantages.parts is None
+        else attribute(scores.components, advantages.parts),
+        step_advantages=advantages.steps,
         **arrays,
     )
 
 
-def _tied(scores):
-    """Groups of two or more scores that are all equal, shape (P,)."""
+def _tied(scores, advantages):
+    """Groups of two or more scores that are all equal, shape (P,).
+
+    Under process supervision steps and not scores are compared: groups without an advantage.
+    """
+    if advantages.steps is not None:
+        return ~np.any(advantages.token_advantages, axis=(1, 2))
     low = np.min(np.where(scores.scored, scores.scores, np.inf), axis=1)
     high = np.max(np.where(scores.scored, scores.scores, -np.inf), axis=1)
     return (np.sum(scores.scored, axis=1) > 1) & (low == high)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from .advantages import group_statistics, standardised
 from .arrays import ARRAYS, as_array, check_cells, check_shape
 from .batch import prepare
 from .errors import ScenarioError
 from .evaluation import evaluate_batch
+from .group_statistics import group_statistics, standardised
 from .numerics import floating
 from .stages import Conventions
 from .variants import Choice

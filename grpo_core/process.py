@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from .advantages import group_statistics, standardised
 from .arrays import ARRAYS, as_array
 from .errors import ScenarioError, place
+from .group_statistics import group_statistics, standardised
 from .ragged import padded
+from .step_checks import check_ends, check_rewards
 
 
-def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8):
+def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8, over="group"):
     """Advantages per token from rewards per step, as GRPO does under process supervision.
 
     Parameters
@@ -25,6 +26,8 @@ def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8):
         Divide by n (population) or n - 1 (sample) in the standard deviation.
     eps : float, default 1e-8
         Added to the standard deviation; reward units.
+    over : {'group', 'completion'}, default 'group'
+        Mean and standard deviation over all steps of the group, or over each completion's.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8):
     >>> process_advantages(steps, ends, [[1, 1, 1], [1, 1, 1]]).round(4).tolist()
     [[1.633, 0.4082, 1.2247], [-1.633, -0.8165, -0.8165]]
     """
-    _check_options(ddof, eps)
+    _check_options(ddof, eps, over)
     single = np.ndim(mask) == 2
     if single:
         step_rewards, step_ends, mask = [step_rewards], [step_ends], [mask]
@@ -59,20 +62,44 @@ def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8):
     rewards, there = padded("step_rewards", step_rewards, valid.shape[:2])
     ends, also_there = padded("step_ends", step_ends, valid.shape[:2])
     _check_counts(there, also_there)
-    _check_rewards(rewards, there)
-    _check_ends(ends, there, valid)
-    normalised = _over_the_pool(rewards, there, ddof, eps)
-    advantages = _to_tokens(normalised, ends, there, valid)
+    check_rewards(rewards, there)
+    check_ends(ends, there, valid)
+    rewards, ends = np.where(there, rewards, np.nan), np.where(there, ends, np.nan)
+    _, advantages = step_advantages(rewards, ends, valid, ddof=ddof, eps=eps, over=over)
     return advantages[0] if single else advantages
 
 
-def _over_the_pool(rewards, there, ddof, eps):
-    """Step rewards by their group's pooled mean and std; 0 where there is no step; (P, G, S)."""
-    P = len(rewards)
-    pool, pooled = rewards.reshape(P, -1), there.reshape(P, -1)
-    if not pool.shape[1]:
-        return np.zeros_like(rewards)
-    return standardised(group_statistics(pool, pooled, ddof), eps).reshape(rewards.shape)
+# How many rows the step rewards of a batch are pooled in: one a group, or one a completion.
+_POOLS = {
+    "group": lambda rewards: (len(rewards), -1),
+    "completion": lambda rewards: (-1, rewards.shape[-1]),
+}
+
+
+def step_advantages(rewards, ends, valid, *, ddof, eps, over):
+    """Normalised step rewards, and their sums from each token on.
+
+    Parameters
+    ----------
+    rewards, ends : ndarray, shape (P, G, S)
+        NaN where there is no step; the other steps are checked, see `check_steps`.
+    valid : ndarray of bool, shape (P, G, L)
+    ddof, eps, over
+        As for `process_advantages`.
+
+    Returns
+    -------
+    steps : ndarray of float64, shape (P, G, S)
+        0 where there is no step.
+    to_go : ndarray of float64, shape (P, G, L)
+    """
+    there = ~np.isnan(ends)
+    steps = np.zeros(rewards.shape)
+    if steps.size:
+        pools = _POOLS[over](rewards)
+        statistics = group_statistics(rewards.reshape(pools), there.reshape(pools), ddof)
+        steps = standardised(statistics, eps).reshape(rewards.shape)
+    return steps, _to_tokens(steps, ends, there, valid)
 
 
 def _to_tokens(steps, ends, there, valid):
@@ -84,9 +111,12 @@ def _to_tokens(steps, ends, there, valid):
     return np.where(valid, to_go, 0.0)
 
 
-def _check_options(ddof, eps):
+def _check_options(ddof, eps, over):
     if ddof not in (0, 1):
         raise ScenarioError(f"ddof is {ddof!r}; wanted 0 or 1", field="ddof")
+    if over not in _POOLS:
+        known = " or ".join(map(repr, _POOLS))
+        raise ScenarioError(f"over is {over!r}; wanted {known}", field="over")
     if not (isinstance(eps, (int, float)) and 0 <= eps < np.inf):
         raise ScenarioError(f"eps is {eps!r}; wanted a finite number of at least 0", field="eps")
 
@@ -99,36 +129,5 @@ def _check_counts(rewards_there, ends_there):
             f"{place(where)} has {rewards[where]} step rewards and {ends[where]} step ends; "
             "wanted one end for each reward",
             field="step_ends",
-            where=where,
-        )
-
-
-def _check_rewards(rewards, there):
-    _refuse(
-        "step_rewards", rewards, there & ~np.isfinite(rewards), "a finite reward for every step"
-    )
-
-
-def _check_ends(ends, there, valid):
-    L = valid.shape[-1]
-    whole = np.where(there, ends, 0)
-    outside = there & ~((whole >= 0) & (whole < L) & (whole == np.trunc(whole)))
-    _refuse("step_ends", ends, outside, f"a token position from 0 to {L - 1}")
-    at = whole.astype(np.intp)
-    masked = there & ~np.take_along_axis(valid, at, axis=-1)
-    _refuse("step_ends", ends, masked, "a token that counts; this one is masked")
-    back = np.zeros_like(there)
-    back[..., 1:] = there[..., 1:] & (at[..., 1:] < at[..., :-1])
-    _refuse("step_ends", ends, back, "steps in the order of their tokens")
-
-
-def _refuse(name, values, bad, wanted):
-    if np.any(bad):
-        *where, step = np.argwhere(bad)[0].tolist()
-        value = values[(*where, step)].item()
-        shown = int(value) if value == value // 1 else value
-        raise ScenarioError(
-            f"{name} at {place(where)}, step {step} is {shown}; wanted {wanted}",
-            field=name,
             where=where,
         )

@@ -1,187 +1,24 @@
-"""Scenario: one example, whole. Arrays, conventions, texts and drift, checked once."""
+"""Scenarios made, resized, compared, and as the batch that the stages read."""
 
-import reprlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
-from types import MappingProxyType
 
 import numpy as np
 
-from .arrays import ARRAYS, as_array, check_cells, check_shape, check_vocabulary
+from .arrays import ARRAYS, as_array
 from .batch import prepare
 from .errors import ScenarioError
 from .numerics import difference, floating
-from .stages import DEFAULT_CONVENTIONS, Conventions
+from .scenario_checks import SIZES, counting_cells, refuse_unknown
+from .scenario_type import Scenario, Texts
+from .stages import DEFAULT_CONVENTIONS
+from .terms import term_values
 from .variants import Number
 
-SIZES = {"P": "prompts", "G": "completions per prompt", "L": "token positions"}
-
+_COMPARED = ("conventions", "texts", "drift", "terms")
 _SIZE = Number(low=1, integer=True)
-_DRIFT = Number(low=-np.inf)
 
 
-@dataclass(frozen=True)
-class Texts:
-    """What prompts and tokens read, for the eye only.
-
-    ``prompts`` holds P strings or none. ``tokens[p][g][t]`` is the text of one position;
-    either may be empty where nothing is known.
-    """
-
-    prompts: tuple[str, ...] = ()
-    tokens: tuple[tuple[tuple[str, ...], ...], ...] = ()
-
-    def prompt(self, p):
-        """Text of a prompt, '' if unknown."""
-        return self.prompts[p] if p < len(self.prompts) else ""
-
-    def token(self, p, g, t):
-        """Text of a token, '' if unknown."""
-        try:
-            return self.tokens[p][g][t]
-        except IndexError:
-            return ""
-
-    def completion(self, p, g):
-        """Text of a completion: its tokens in a row."""
-        try:
-            return "".join(self.tokens[p][g])
-        except IndexError:
-            return ""
-
-
-@dataclass(frozen=True, eq=False)
-class Scenario:
-    """An example that can be evaluated, linked, saved and exported.
-
-    Parameters
-    ----------
-    arrays : mapping from key of `ARRAYS` to array-like
-        All required ones. What stands at cells that do not count (padding, absent
-        completions) is kept but never read.
-    conventions : Conventions
-    texts : Texts
-    drift : float
-        The effective new log-probability is ``logp_old + drift (logp_new - logp_old)``.
-
-    Raises
-    ------
-    ScenarioError
-        Missing or unknown arrays, wrong shapes, a cell that counts and is not valid, texts of
-        what is not there.
-    """
-
-    arrays: Mapping[str, np.ndarray]
-    conventions: Conventions = DEFAULT_CONVENTIONS
-    texts: Texts = field(default_factory=Texts)
-    drift: float = 1.0
-
-    def __post_init__(self):
-        _refuse_unknown(self.arrays)
-        arrays = {}
-        for key, spec in ARRAYS.items():
-            value = self.arrays.get(key)
-            if value is None and spec.required:
-                raise ScenarioError(f"{key} is missing", field=key)
-            if value is not None:
-                arrays[key] = as_array(key, value, spec)
-        _check_shapes(arrays)
-        _check_values(arrays)
-        _check_texts(self.texts, arrays["mask"].shape)
-        for array in arrays.values():
-            array.setflags(write=False)
-        for stage in self.conventions.choices:
-            for key in self.conventions.variant(stage).needs:
-                if key not in arrays:
-                    raise ScenarioError(
-                        f"{stage} is set to "
-                        f"{self.conventions[stage].variant!r}, which needs the array {key!r}",
-                        field=key,
-                    )
-        drift = _DRIFT.coerce(self.drift)
-        if drift not in _DRIFT:
-            raise ScenarioError(f"drift is {self.drift!r}; wanted a finite number", field="drift")
-        object.__setattr__(self, "arrays", MappingProxyType(arrays))
-        object.__setattr__(self, "drift", drift)
-
-    def __getitem__(self, key):
-        return self.arrays[key]
-
-    def __contains__(self, key):
-        return key in self.arrays
-
-    @property
-    def sizes(self):
-        """``{'P': prompts, 'G': completions per prompt, 'L': token positions}``."""
-        return dict(zip("PGL", self.arrays["mask"].shape, strict=True))
-
-    @property
-    def valid(self):
-        """Positions that count: unmasked tokens of completions that are present; (P, G, L)."""
-        return self.arrays["mask"] & self.arrays["present"][..., None]
-
-    def replace(self, **arrays):
-        """A copy with other arrays; None takes an optional one out."""
-        return replace_fields(self, arrays={**self.arrays, **arrays})
-
-    def choose(self, stage, variant=None, **options):
-        """A copy with another variant or other options in one stage."""
-        return replace_fields(self, conventions=self.conventions.replace(stage, variant, **options))
-
-    def with_conventions(self, conventions):
-        """A copy under other conventions."""
-        return replace_fields(self, conventions=conventions)
-
-    def with_texts(self, texts):
-        """A copy with other texts."""
-        return replace_fields(self, texts=texts)
-
-
-def counting_cells(arrays, spec):
-    """Cells of one array that count, as a boolean array of its shape."""
-    if spec.key in ("mask", "present") or spec.axes in ("", "V"):
-        return np.ones(arrays[spec.key].shape, dtype=bool)
-    if spec.axes == "PG":
-        return arrays["present"]
-    return arrays["mask"] & arrays["present"][..., None]
-
-
-def _check_shapes(arrays):
-    shape = arrays["mask"].shape
-    for size, (letter, name) in zip(shape, SIZES.items(), strict=True):
-        if size < 1:
-            raise ScenarioError(
-                f"mask has {size} {name} ({letter}); wanted at least 1", field="mask"
-            )
-    sizes = dict(zip("PGL", shape, strict=True))
-    for key, array in arrays.items():
-        if ARRAYS[key].axes == "V":
-            continue  # a size of its own
-        expected = tuple(sizes[axis] for axis in ARRAYS[key].axes)
-        check_shape(key, array, expected, "mask", ARRAYS[key])
-
-
-def _check_values(arrays):
-    for key, array in arrays.items():
-        check_cells(key, array, ARRAYS[key], counting_cells(arrays, ARRAYS[key]))
-    check_vocabulary(arrays)
-
-
-def _check_texts(texts, shape):
-    """Refuse texts of prompts, completions or tokens that the batch does not have."""
-    groups = texts.tokens
-    found = (
-        max(len(texts.prompts), len(groups)),
-        max(map(len, groups), default=0),
-        max((len(tokens) for group in groups for tokens in group), default=0),
-    )
-    for size, most, name in zip(found, shape, SIZES.values(), strict=True):
-        if size > most:
-            raise ScenarioError(f"texts have {size} {name}; the batch has {most}", field="texts")
-
-
-def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, **arrays):
+def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, terms=(), **arrays):
     """A scenario from as few arrays as there are; what is missing follows from the rest.
 
     Without ``mask`` every position counts; without ``logp_old`` or ``logp_ref`` they equal
@@ -199,7 +36,7 @@ def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, **
     {'P': 1, 'G': 4, 'L': 1}
     """
     given = {key: value for key, value in arrays.items() if value is not None}
-    _refuse_unknown(given)
+    refuse_unknown(given)
     known = {key: as_array(key, value, ARRAYS[key]) for key, value in given.items()}
     sizes = _sizes(known)
     dtype = floating(*known.values())
@@ -211,14 +48,7 @@ def build_scenario(*, conventions=DEFAULT_CONVENTIONS, texts=None, drift=1.0, **
     for key, spec in ARRAYS.items():
         if spec.required:
             known.setdefault(key, _filled(key, sizes, dtype))
-    return Scenario(known, conventions, texts or Texts(), drift)
-
-
-def _refuse_unknown(keys):
-    unknown = [key for key in keys if key not in ARRAYS]
-    if unknown:
-        name = reprlib.repr(unknown[0])
-        raise ScenarioError(f"unknown array {name}; known are {', '.join(ARRAYS)}")
+    return Scenario(known, conventions, texts or Texts(), drift, terms)
 
 
 def _sizes(arrays):
@@ -249,7 +79,8 @@ def resize(scenario, **sizes):
     -------
     Scenario
         Added cells hold their array's default. A token position added to a completion
-        counts if the completion's last one did, so that padding stays padding.
+        counts if the completion's last one did, so that padding stays padding. Steps that
+        end at a position that was cut off are gone.
 
     Raises
     ------
@@ -257,21 +88,23 @@ def resize(scenario, **sizes):
         Another letter than P, G, L, or a size that is not a whole number of at least 1.
     """
     wanted = {**scenario.sizes, **{axis: _checked_size(axis, n) for axis, n in sizes.items()}}
+    every = {**scenario.own_sizes, **wanted}
     arrays = {}
     for key, array in scenario.arrays.items():
         spec = ARRAYS[key]
-        if spec.axes == "V":
-            arrays[key] = array
-            continue
-        shape = tuple(wanted[axis] for axis in spec.axes)
+        shape = tuple(every[axis] for axis in spec.axes)
         fresh = np.full(shape, spec.default, dtype=array.dtype)
         kept = tuple(slice(min(a, b)) for a, b in zip(array.shape, shape, strict=True))
         fresh[kept] = array[kept]
         arrays[key] = fresh
     P, G, L = (min(scenario.sizes[axis], wanted[axis]) for axis in "PGL")
     arrays["mask"][:P, :G, L:] = scenario["mask"][:P, :G, L - 1 : L]
+    if "step_ends" in arrays:  # a step that ends where nothing is left is gone, too
+        gone = ~(arrays["step_ends"] < wanted["L"])
+        for key in ("step_ends", "step_rewards"):
+            arrays[key][gone] = np.nan
     texts = _cut_texts(scenario.texts, wanted)
-    return Scenario(arrays, scenario.conventions, texts, scenario.drift)
+    return replace_fields(scenario, arrays=arrays, texts=texts)
 
 
 def _checked_size(axis, size):
@@ -321,14 +154,18 @@ def effective_logp_new(scenario):
 def as_batch(scenario):
     """The arrays of a scenario as the stages read them, and where the drift was held at 0."""
     logp_new, held = effective_logp_new(scenario)
-    names = ("rewards", "mask", "present", "logp_old", "logp_ref")
-    arrays = {name: scenario[name] for name in names}
-    return prepare(**arrays, logp_new=logp_new, advantages=scenario.arrays.get("advantages")), held
+    arrays = {
+        key: array
+        for key, array in scenario.arrays.items()
+        if ARRAYS[key].axes.startswith("PG") and key != "logp_new"
+    }
+    batch = prepare(**arrays, logp_new=logp_new)
+    return replace_fields(batch, terms=term_values(batch, scenario.terms)), held
 
 
 def same_scenario(left, right):
     """True if two scenarios hold the same bits in every cell that counts, and all else equal."""
-    if (left.conventions, left.texts, left.drift) != (right.conventions, right.texts, right.drift):
+    if any(getattr(left, name) != getattr(right, name) for name in _COMPARED):
         return False
     if left.arrays.keys() != right.arrays.keys() or left.sizes != right.sizes:
         return False
@@ -341,3 +178,16 @@ def _same_cells(left, right, key):
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     return a[counts].tobytes() == b[counts].tobytes()
+
+
+__all__ = [
+    "SIZES",
+    "Scenario",
+    "Texts",
+    "as_batch",
+    "build_scenario",
+    "counting_cells",
+    "effective_logp_new",
+    "resize",
+    "same_scenario",
+]

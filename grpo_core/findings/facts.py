@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..numerics import total
+from ..shaping_parts import COMBINE
 
 NEGLIGIBLE = 1e-6  # of the sizes that were added up: float32 sums are no better
 NAMED = 100  # tokens listed among the figures of a finding about tokens
@@ -26,6 +27,66 @@ def needs(evaluation, array):
     """True if the chosen conventions read an optional array."""
     conventions = evaluation.scenario.conventions
     return any(array in conventions.variant(stage).needs for stage in conventions.choices)
+
+
+def combining(evaluation):
+    """The row of `COMBINE` by which scores are combined, None where they are task rewards."""
+    return COMBINE.get(evaluation.scenario.conventions["rewards"].variant)
+
+
+def judged_as_one(evaluation):
+    """True if each completion has one score that is judged against its group's."""
+    row = combining(evaluation)
+    return row is None or row.total
+
+
+def by_steps(evaluation):
+    """True under process supervision."""
+    return evaluation.step_advantages is not None
+
+
+def uses_scores(evaluation):
+    """True if the advantages are computed from the scores, if only in part."""
+    weight = option(evaluation, "advantage", "outcome_weight", 1.0)
+    return weight != 0 and not needs(evaluation, "advantages")
+
+
+def uniform(evaluation):
+    """Groups whose tokens all have the advantage of their completion, (P,)."""
+    same = evaluation.token_advantages == evaluation.advantages[..., None]
+    return np.all(same | ~evaluation.valid, axis=(1, 2))
+
+
+def silent(evaluation):
+    """Groups in which every advantage is 0, of completions and of tokens, (P,)."""
+    largest = group_max(np.abs(evaluation.token_advantages))
+    return (largest == 0) & (group_max(np.abs(evaluation.advantages)) == 0)
+
+
+def tied(evaluation):
+    """Groups that equal scores leave without a signal, (P,).
+
+    Equal sums do not where task and terms are judged apart, unless nothing comes of them,
+    and steps do not care for scores at all.
+    """
+    if by_steps(evaluation):
+        return np.zeros_like(evaluation.tied)
+    if judged_as_one(evaluation):
+        return evaluation.tied
+    computed = not needs(evaluation, "advantages")
+    return evaluation.tied & silent(evaluation) & computed
+
+
+def spread(values, among):
+    """Largest less smallest over the flagged cells of the last axis; 0 if none is."""
+    low = np.min(np.where(among, values, np.inf), axis=-1)
+    high = np.max(np.where(among, values, -np.inf), axis=-1)
+    return np.where(high > low, high - low, 0.0)
+
+
+def component(names, k):
+    """A component of a combined score by name; the first is the task."""
+    return f"the term '{names[k]}'" if k else "the task reward"
 
 
 def places(flags, limit=None):

@@ -5,6 +5,7 @@ Each rule returns the figures of its sentence, with the places that it holds for
 
 import numpy as np
 
+from ..numerics import times, total
 from ..words import MINUS, cells, count, groups, number, opening, percent
 from . import facts
 from .row import FindingRow
@@ -14,6 +15,8 @@ NEAR = 1e-3  # spread against the largest reward of the group; and the largest e
 
 def nearly_tied_group(evaluation):
     """The near tie with the largest advantage, and how it came about."""
+    if facts.by_steps(evaluation) or not facts.judged_as_one(evaluation):
+        return None
     near = nearly_tied(evaluation)
     if not near.any():
         return None
@@ -70,30 +73,52 @@ def _say_nearly_tied_group(figures):
 
 def tie_broken_by_kl(evaluation):
     """Groups of equal rewards whose scores differ by the KL penalty inside the reward."""
-    rewards = np.where(evaluation.scored, evaluation.scenario["rewards"], np.nan)
-    rewards = np.where(evaluation.scored & np.isnan(rewards), 0.0, rewards)  # missing as zero
-    low = np.min(np.where(evaluation.scored, rewards, np.inf), axis=1)
-    high = np.max(np.where(evaluation.scored, rewards, -np.inf), axis=1)
-    broken = (np.sum(evaluation.scored, axis=1) > 1) & (low == high) & ~evaluation.tied
+    if facts.by_steps(evaluation) or facts.needs(evaluation, "advantages"):
+        return None
+    rewards, scores, scored, advantages = _judged(evaluation)
+    spread = facts.spread(scores, scored)
+    equal = (np.sum(scored, axis=1) > 1) & (facts.spread(rewards, scored) == 0)
+    broken = equal & (spread > 0) & evaluation.reward_penalty.any(axis=(1, 2))
     if not broken.any():
         return None
-    low, high = facts.score_range(evaluation)
-    sizes = facts.group_max(np.abs(evaluation.advantages))
+    sizes = facts.group_max(np.abs(advantages))
     (worst,) = facts.largest(sizes, broken)
     return {
         "places": facts.places_from((worst,), broken),
-        "spread": float(high[worst] - low[worst]),
+        "spread": float(spread[worst]),
         "advantage": float(sizes[worst]),
+        "task_only": not facts.judged_as_one(evaluation),
     }
+
+
+def _judged(evaluation):
+    """Rewards without the KL penalty, with it, which count, and what comes of them; all (P, G).
+
+    Where terms are judged apart these are the task's own: the penalty is in no other.
+    """
+    scored, shaped = evaluation.scored, evaluation.attribution
+    if shaped is None:
+        rewards = np.nan_to_num(evaluation.scenario["rewards"], nan=0.0)  # missing as zero
+        return rewards, evaluation.scores, scored, evaluation.advantages
+    values = np.nan_to_num(shaped.values, nan=0.0)
+    if facts.judged_as_one(evaluation):
+        weighted = times(shaped.weights[:, None, None], values)
+        rewards = total(np.moveaxis(weighted, 0, -1), axis=-1)
+        return rewards, evaluation.scores, scored, evaluation.advantages
+    if facts.option(evaluation, "rewards", "missing") != "as_zero":
+        scored = scored & ~np.isnan(shaped.values[0])
+    return values[0], shaped.weighted[0], scored, shaped.parts[0]
 
 
 def _say_tie_broken_by_kl(figures):
     where = figures["places"]
-    one = len(where) == 1
+    one, task = len(where) == 1, figures["task_only"]
     return (
-        f"{opening(groups(where))} {'has' if one else 'have'} equal rewards, but the KL penalty "
+        f"{opening(groups(where))} {'has' if one else 'have'} equal {'task ' if task else ''}"
+        "rewards, but the KL penalty "
         f"inside the reward breaks the tie{'' if one else f', most in group {where[0][0]}'}: "
-        f"scores differ by up to {number(figures['spread'])}, and advantages reach "
+        f"{'task ' if task else ''}scores differ by up to {number(figures['spread'])}, and "
+        f"{'their part of the advantages reaches' if task else 'advantages reach'} "
         f"{number(figures['advantage'])}."
     )
 
@@ -101,13 +126,14 @@ def _say_tie_broken_by_kl(figures):
 def tied_group(evaluation):
     """Groups of two or more scores that are all equal."""
     # A tied group with an advantage all the same is said by the finding on residues.
-    tied = evaluation.tied & (facts.group_max(np.abs(evaluation.advantages)) == 0)
+    tied = facts.tied(evaluation) & facts.silent(evaluation)
     if not tied.any():
         return None
+    score, _ = facts.score_range(evaluation)
     return {
         "places": facts.places(tied),
         "of": len(tied),
-        "score": float(evaluation.mean[np.argmax(tied)]),
+        "score": float(score[np.argmax(tied)]),
     }
 
 
@@ -123,14 +149,14 @@ def _say_tied_group(figures):
 
 
 def group_of_one(evaluation):
-    """Groups with a single scored completion."""
+    """Groups with a single scored completion, whose score therefore gives no advantage."""
     single = np.sum(evaluation.scored, axis=1) == 1
-    if not single.any():
-        return None
-    return {
-        "places": facts.places(single),
-        "given": facts.needs(evaluation, "advantages"),
-    }
+    given = facts.needs(evaluation, "advantages")
+    if given:
+        single &= facts.judged_as_one(evaluation)
+    else:  # terms added after normalising are an advantage also here, and so are steps
+        single &= facts.silent(evaluation) & (not facts.by_steps(evaluation))
+    return {"places": facts.places(single), "given": given} if single.any() else None
 
 
 def _say_group_of_one(figures):
@@ -144,16 +170,23 @@ def _say_group_of_one(figures):
 
 
 def missing_reward(evaluation):
-    """Completions that nothing scored, unless there are no rewards at all to miss."""
+    """Completions that nothing scored, unless there are no rewards at all to miss.
+
+    What is missing of several rewards that are combined is told by another finding.
+    """
     scenario = evaluation.scenario
     missing = scenario["present"] & np.isnan(scenario["rewards"])
     given = facts.needs(evaluation, "advantages")
-    if not missing.any() or (given and not (scenario["present"] & ~missing).any()):
+    none = given and not (scenario["present"] & ~missing).any()
+    unread = not (given or facts.uses_scores(evaluation))
+    if not missing.any() or none or unread or evaluation.attribution is not None:
         return None
+    # With terms a completion can have a score without a task reward.
+    counted = facts.combining(evaluation) is None or not np.any(evaluation.scored[missing])
     return {
         "places": facts.places(missing),
-        "silent": not np.any(evaluation.advantages[missing]),
-        "convention": facts.option_words(evaluation, "rewards", "missing"),
+        "silent": not np.any(evaluation.token_advantages[missing]),
+        "convention": facts.option_words(evaluation, "rewards", "missing") if counted else None,
     }
 
 
@@ -170,11 +203,12 @@ def _say_missing_reward(figures):
 def group_of_two(evaluation):
     """Groups of two scores divided by their own spread: only the order is left."""
     eps = facts.option(evaluation, "advantage", "eps")
-    if eps is None:
+    one_score = facts.judged_as_one(evaluation) and not facts.by_steps(evaluation)
+    if eps is None or not one_score:
         return None
     spread = (evaluation.std > 0) & np.isfinite(evaluation.std)
     clear = spread & (eps <= 0.01 * evaluation.std) & ~nearly_tied(evaluation)
-    two = (np.sum(evaluation.scored, axis=1) == 2) & clear
+    two = (np.sum(evaluation.scored, axis=1) == 2) & clear & facts.uniform(evaluation)
     if not two.any():
         return None
     return {

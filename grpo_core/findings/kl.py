@@ -148,7 +148,7 @@ def _say_kl_estimates_apart(figures):
 def tied_group_kl_pull(evaluation):
     """Tied groups that the KL term still moves."""
     norms = facts.group_norm(evaluation.kl_gradient)
-    pulled = evaluation.tied & (norms > 0)
+    pulled = facts.tied(evaluation) & (norms > 0)
     if not pulled.any():
         return None
     (worst,) = facts.largest(norms, pulled)

@@ -58,10 +58,7 @@ def _say_nothing_to_learn(figures):
 def on_policy_loss_not_zero(evaluation):
     """At ratio 1 and without KL: the part of the loss that unequal weights make."""
     size = facts.turnover(evaluation)
-    penalty = float(total(np.abs(times(evaluation.weight, evaluation.kl_penalty))))
-    if not (facts.on_policy(evaluation) and np.isfinite(size)):
-        return None
-    if penalty > facts.NEGLIGIBLE * size or abs(evaluation.loss) <= facts.NEGLIGIBLE * size:
+    if not (_loss_of_advantages(evaluation) and facts.uniform(evaluation).all()):
         return None
     present = evaluation.scenario["present"]
     weight = total(evaluation.weight, axis=2)  # (P, G), of whole completions
@@ -83,6 +80,17 @@ def on_policy_loss_not_zero(evaluation):
     }
 
 
+def _loss_of_advantages(evaluation):
+    """True if the loss is not 0 at ratio 1, and no KL explains it."""
+    size = facts.turnover(evaluation)
+    penalty = float(total(np.abs(times(evaluation.weight, evaluation.kl_penalty))))
+    return (
+        facts.on_policy(evaluation)
+        and np.isfinite(size)
+        and penalty <= facts.NEGLIGIBLE * size < abs(evaluation.loss)
+    )
+
+
 def _say_on_policy_loss_not_zero(figures):
     (_, light) = figures["places"][1]
     long, short = figures["lengths"]
@@ -96,6 +104,42 @@ def _say_on_policy_loss_not_zero(figures):
         f"weigh the same. {opening(place(figures['places'][0]))} with "
         f"{count(long, 'token')} weighs {factor} completion {light} with "
         f"{count(short, 'token')}. With equal weights the loss would be {number(equal)}."
+    )
+
+
+def on_policy_loss_of_tokens(evaluation):
+    """At ratio 1 and without KL: a loss because tokens have advantages of their own."""
+    if not _loss_of_advantages(evaluation) or facts.uniform(evaluation).all():
+        return None
+    whole = np.where(evaluation.valid, evaluation.advantages[..., None], 0.0)
+    own = times(evaluation.weight, evaluation.token_advantages - whole)
+    apart = total(own, axis=2)  # (P, G)
+    if not abs(float(total(apart))) > facts.NEGLIGIBLE * facts.turnover(evaluation):
+        return None
+    worst = facts.largest(np.abs(apart), evaluation.scenario["present"])
+    return {
+        "places": (worst,),
+        "loss": evaluation.loss,
+        "alike": float(evaluation.loss + total(apart)),
+        "size": facts.turnover(evaluation),
+        "advantages": _ends(evaluation, worst),
+    }
+
+
+def _ends(evaluation, where):
+    """Advantages of a completion's first and last token that counts."""
+    own = evaluation.token_advantages[where][evaluation.valid[where]]
+    return float(own[0]), float(own[-1])
+
+
+def _say_on_policy_loss_of_tokens(figures):
+    first, last = figures["advantages"]
+    alike = 0.0 if abs(figures["alike"]) <= 1e-12 * figures["size"] else figures["alike"]
+    return (
+        f"Every ratio is 1, yet the loss is {number(figures['loss'])}: the tokens of a completion "
+        f"do not share one advantage. {opening(place(figures['places'][0]))} goes from "
+        f"{number(first)} at its first token to {number(last)} at its last. If all tokens had "
+        f"what the first one has, the loss would be {number(alike)}."
     )
 
 
@@ -123,5 +167,13 @@ ROWS = (
         question="Why is the loss not 0?",
         find=on_policy_loss_not_zero,
         sentence=_say_on_policy_loss_not_zero,
+    ),
+    FindingRow(
+        code="on_policy_loss_of_tokens",
+        severity="note",
+        page="Objective",
+        question="Why is the loss not 0?",
+        find=on_policy_loss_of_tokens,
+        sentence=_say_on_policy_loss_of_tokens,
     ),
 )

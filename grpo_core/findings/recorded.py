@@ -70,7 +70,7 @@ def advantages_residue(evaluation):
     if "advantages" not in scenario:
         return None
     given = np.where(scenario["present"], scenario["advantages"], 0)
-    sizes = facts.group_max(np.abs(given)) * evaluation.tied
+    sizes = facts.group_max(np.abs(given)) * facts.tied(evaluation)
     if not np.any(sizes > 0):
         return None
     (worst,) = facts.largest(sizes, sizes > 0)

@@ -6,14 +6,42 @@ from types import MappingProxyType
 
 import numpy as np
 
-from . import clipping, groups, kl, lengths, limits, losses, recorded
+from . import (
+    clipping,
+    difficulty,
+    groups,
+    kl,
+    lengths,
+    limits,
+    losses,
+    pull,
+    recorded,
+    shaping,
+    size,
+    steps,
+    terms,
+)
 from .row import SEVERITIES, FindingRow
 
 # Within a severity the earlier row is shown first.
 FINDINGS: Mapping[str, FindingRow] = MappingProxyType(
     {
         row.code: row
-        for module in (limits, recorded, losses, groups, clipping, kl, lengths)
+        for module in (
+            limits,
+            recorded,
+            losses,
+            groups,
+            size,
+            difficulty,
+            shaping,
+            terms,
+            steps,
+            clipping,
+            kl,
+            lengths,
+            pull,
+        )
         for row in module.ROWS
     }
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from grpo_core import (
+    ARRAYS,
     STAGES,
     Choice,
     Conventions,
@@ -21,7 +22,7 @@ from grpo_core import (
     same_scenario,
 )
 from grpo_core.numerics import k3
-from grpo_core.variants import OneOf
+from tests.property.scenarios import scenarios
 
 INF, NAN = np.inf, np.nan
 LARGEST = np.finfo(float).max
@@ -29,61 +30,24 @@ LARGEST = np.finfo(float).max
 some = settings(max_examples=60)
 
 
-def values_of(option):
-    """Any allowed value of an option, table names or numbers of a practical size."""
-    domain = option.domain
-    if isinstance(domain, OneOf):
-        return st.sampled_from(list(domain.words))
-    high = min(domain.high, 20)
-    if domain.integer:
-        return st.integers(int(domain.low), int(high))
-    return st.floats(domain.low, high, exclude_min=domain.exclusive)
-
-
-@st.composite
-def conventions(draw, **fixed):
-    """A row of every stage with drawn options; stages in `fixed` take the choice given."""
-    choices = {}
-    for key, stage in STAGES.items():
-        variant = stage.variants[draw(st.sampled_from(list(stage.variants)))]
-        options = {option.key: draw(values_of(option)) for option in variant.options}
-        choices[key] = fixed.get(key, Choice(variant.key, options))
-    return Conventions(choices)
-
-
-def logps(shape, dtype, low=-4.0):
-    return npst.arrays(dtype, shape, elements=st.floats(low, 0, width=np.dtype(dtype).itemsize * 8))
-
-
-@st.composite
-def scenarios(draw, extreme=False, **fixed):
-    """Small batches with holes, padding, absent completions, missing rewards."""
-    dtype = draw(st.sampled_from([np.float32, np.float64]))
-    shape = draw(st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4)))
-    width = np.dtype(dtype).itemsize * 8
-    big = float(np.finfo(dtype).max) if extreme else 10.0
-    low = -INF if extreme else -4.0
-    real = st.floats(-big, big, width=width)
-    arrays = {
-        "rewards": draw(npst.arrays(dtype, shape[:2], elements=real | st.just(NAN))),
-        "advantages": draw(npst.arrays(dtype, shape[:2], elements=real)),
-        "mask": draw(npst.arrays(bool, shape)),
-        "present": draw(npst.arrays(bool, shape[:2])),
-    }
-    for key in ("logp_new", "logp_old", "logp_ref"):
-        arrays[key] = draw(logps(shape, dtype, low))
-    drift = draw(st.sampled_from([1.0, 0.0, 0.3, 1.7, -1.0]))
-    return build_scenario(conventions=draw(conventions(**fixed)), drift=drift, **arrays)
-
-
 def results(evaluation):
+    """Every number and array of an evaluation by name, those of its attribution too."""
     fields = {f.name: getattr(evaluation, f.name) for f in dataclasses.fields(evaluation)}
-    return {key: value for key, value in fields.items() if key not in ("scenario", "metrics")}
+    found = fields.pop("attribution")
+    if found is not None:
+        fields |= {key: getattr(found, key) for key in ("weighted", "parts", "shares")}
+    return {
+        key: value
+        for key, value in fields.items()
+        if key not in ("scenario", "metrics") and value is not None
+    }
 
 
 def assert_same_results(left, right):
-    for key, value in results(left).items():
-        np.testing.assert_array_equal(value, getattr(right, key), err_msg=key)
+    one, other = results(left), results(right)
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        np.testing.assert_array_equal(value, other[key], err_msg=key)
     assert left.metrics == right.metrics
 
 
@@ -161,10 +125,15 @@ def test_permuting_prompts_and_completions_permutes_the_results(scenario, data):
     # A group whose spread is rounding alone may come out otherwise in another order.
     plain = evaluate(scenario)
     assume(((plain.std == 0) | (plain.std > 1e-3)).all())
-    for key in ("advantages", "contribution", "gradient", "kl", "weight"):
+    for key in ("advantages", "token_advantages", "contribution", "gradient", "kl", "weight"):
         expected = getattr(plain, key)[p][:, g]
         np.testing.assert_allclose(getattr(moved, key), expected, **tolerance, err_msg=key)
     np.testing.assert_allclose(moved.objective, plain.objective, **tolerance)
+
+
+def per_cell(key):
+    """Axes of an array beyond prompt and completion."""
+    return len(ARRAYS[key].axes) - 2
 
 
 @some
@@ -172,8 +141,9 @@ def test_permuting_prompts_and_completions_permutes_the_results(scenario, data):
 def test_what_does_not_count_changes_nothing(scenario, garbage):
     valid, present = scenario.valid, scenario["present"]
     dirty = {}
-    for key in ("logp_new", "logp_old", "logp_ref", "rewards", "advantages"):
-        counts = present if scenario[key].ndim == 2 else valid
+    for key in sorted(set(scenario.arrays) - {"mask", "present"}):
+        own = present.reshape(present.shape + (1,) * per_cell(key))
+        counts = valid if ARRAYS[key].axes == "PGL" else own
         with np.errstate(over="ignore"):
             filler = scenario[key].dtype.type(garbage)
         dirty[key] = np.where(counts, scenario[key], filler)
@@ -308,8 +278,7 @@ def test_objective_is_never_nan_also_for_values_above_zero(data, shape, epsilon,
 @some
 @given(scenarios())
 def test_drift_of_zero_is_on_policy(scenario):
-    still = build_scenario(conventions=scenario.conventions, drift=0.0, **scenario.arrays)
-    evaluation = evaluate(still)
+    evaluation = evaluate(dataclasses.replace(scenario, drift=0.0))
     assert (evaluation.ratio[scenario.valid] == 1).all()
     assert evaluation.metrics["kl_to_old"] == 0
     assert evaluation.metrics["clip"] == 0

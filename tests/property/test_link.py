@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from grpo_core import ARRAYS, STAGES, Conventions, Scenario, ScenarioError, Texts
-from grpo_core.arrays import LARGEST_SEED, VOCABULARY
+from grpo_core.arrays import DISTRIBUTIONS, LARGEST_SEED, OWN_AXES
 from grpo_core.scenario import same_scenario
-from grpo_core.variants import OneOf
 from pages._ui.codec.integers import Reader
 from pages._ui.examples import Example
 from pages._ui.files import (
@@ -23,7 +22,9 @@ from pages._ui.files import (
     scenario_to_npz,
 )
 from pages._ui.link import _DICTIONARY, LinkError, decode, encode
+from pages._ui.step_tables import STEP_KEYS
 from pages._ui.view import View
+from tests.property import drawn
 
 TINY = float(np.nextafter(0, 1))
 TEXT = st.text(st.characters(codec="utf-8"), max_size=4)
@@ -42,6 +43,8 @@ def numbers(low, high, width):
     return st.one_of(decimals, binary, special, anything)
 
 
+# For arrays that have no strategy of their own: whichever of these their rule allows.
+ANY = (0.0, 0.5, 1 / 3, -1.5, 2.0, 8.0, 256.0)
 CELLS = {
     "rewards": lambda width: st.one_of(
         st.just(float("nan")), numbers(-(2.0**100), 2.0**100, width)
@@ -51,8 +54,20 @@ CELLS = {
     "dist_new": lambda width: numbers(0.0, 2.0**100, width),
     "dist_ref": lambda width: numbers(0.0, 2.0**100, width),
     "seed": lambda width: st.integers(0, LARGEST_SEED).map(float),
+    "term_values": lambda width: st.one_of(
+        st.just(float("nan")), numbers(-(2.0**100), 2.0**100, width)
+    ),
+    "token_rewards": lambda width: numbers(-(2.0**100), 2.0**100, width),
+    "token_ids": lambda width: st.integers(0, 2**24).map(float),
     "logp": lambda width: st.one_of(st.just(-np.inf), numbers(-(2.0**100), 0.0, width)),
 }
+
+
+def cells_of(spec, width):
+    name = "logp" if spec.key.startswith("logp_") else spec.key
+    if name in CELLS:
+        return CELLS[name](width)
+    return st.sampled_from([value for value in ANY if spec.rule.holds(value)])
 
 
 @st.composite
@@ -61,14 +76,7 @@ def conventions(draw, optional):
     for key, stage in STAGES.items():
         usable = [v for v in stage.variants.values() if set(v.needs) <= set(optional)]
         variant = draw(st.sampled_from(usable))
-        options = {}
-        for option in variant.options:
-            if isinstance(option.domain, OneOf):
-                options[option.key] = draw(st.sampled_from(list(option.domain.words)))
-            else:
-                value = draw(st.sampled_from([option.default, 0.1 + 0.2, 1.0, 7]))
-                options[option.key] = value if value in option.domain else option.default
-        choices[key] = (variant.key, options)
+        choices[key] = (variant.key, draw(drawn.options_of(variant)))
     return Conventions.of(**choices)
 
 
@@ -90,26 +98,36 @@ def texts(draw, shape):
 
 @st.composite
 def scenarios(draw, shape=None):
-    """Any valid scenario: holes, left padding, absent completions, missing scores, both dtypes."""
+    """Any valid scenario: holes, left padding, absent completions, missing scores, both dtypes.
+
+    With or without steps and shaping terms.
+    """
     shape = shape or draw(st.tuples(*[st.integers(1, 4)] * 3))
-    sizes = {**dict(zip("PGL", shape, strict=True)), "V": draw(st.integers(*VOCABULARY))}
-    optional = [k for k, spec in ARRAYS.items() if not spec.required and draw(st.booleans())]
-    arrays = {}
+    optional = {k for k, spec in ARRAYS.items() if not spec.required and draw(st.booleans())}
+    terms = draw(drawn.terms(optional))
+    optional -= {"term_values", *STEP_KEYS} - ({"term_values"} if terms else set())
+    own = {axis: draw(st.integers(o.low, min(o.high, o.low + 6))) for axis, o in OWN_AXES.items()}
+    sizes = {**dict(zip("PGL", shape, strict=True)), **own, "K": len(terms)}
+    arrays = {key: draw(hnp.arrays(bool, shape[:n])) for key, n in (("mask", 3), ("present", 2))}
+    if draw(st.booleans()):
+        rewards = CELLS["token_rewards"](64)
+        steps = draw(drawn.steps(arrays["mask"], arrays["present"], rewards))
+        arrays |= zip(STEP_KEYS, steps, strict=True)
+        optional |= set(STEP_KEYS)
     for key, spec in ARRAYS.items():
-        if not spec.required and key not in optional:
+        if key in arrays or not (spec.required or key in optional):
             continue
         axes = tuple(sizes[axis] for axis in spec.axes)
-        if spec.kind == "bool":
-            arrays[key] = draw(hnp.arrays(bool, axes))
-            continue
         width = draw(st.sampled_from([32, 64]))
-        cells = CELLS["logp" if key.startswith("logp") else key](width)
+        cells = cells_of(spec, width)
         if width == 32:
             cells = cells.map(lambda v: float(np.float32(v)))
-        array = hnp.arrays(f"f{width // 8}", axes, elements=cells)
-        arrays[key] = draw(array.filter(np.any) if spec.axes == "V" else array)
+        array = draw(hnp.arrays(f"f{width // 8}", axes, elements=cells))
+        if key in DISTRIBUTIONS:  # each row needs a chance above 0
+            array[..., 0] = np.where(np.any(array, axis=-1), array[..., 0], 1)
+        arrays[key] = array
     drift = draw(st.one_of(st.just(1.0), st.floats(-5, 5)))
-    return Scenario(arrays, draw(conventions(optional)), draw(texts(shape)), drift)
+    return Scenario(arrays, draw(conventions(optional)), draw(texts(shape)), drift, terms)
 
 
 def links_of(scenario, view=None, examples=None):
@@ -137,14 +155,23 @@ def test_a_link_on_an_example_brings_back_every_bit(one, two, three, data):
     examples = {"one": Example("one", "", "", one), "two": Example("two", "", "", two)}
     keys = data.draw(st.sets(st.sampled_from(sorted(one.arrays))))
     arrays = {**three.arrays, **one.arrays, **{key: three[key] for key in keys if key in three}}
-    vocabulary = data.draw(st.sampled_from([one, three]))  # distributions of one size
-    own = {key: array for key, array in arrays.items() if ARRAYS[key].axes != "V"}
-    over = {key: array for key, array in vocabulary.arrays.items() if ARRAYS[key].axes == "V"}
+    arrays = {
+        key: array for key, array in arrays.items() if not set(ARRAYS[key].axes) & {*OWN_AXES}
+    }
+    # What belongs together comes from one scenario: distributions, terms, steps and masks.
+    vocabulary, termed = data.draw(st.sampled_from([(one, three), (three, one), (one, one)]))
+    arrays |= {key: vocabulary[key] for key in vocabulary.arrays if "P" not in ARRAYS[key].axes}
+    arrays |= {key: termed[key] for key in termed.arrays if ARRAYS[key].axes == "PGK"}
+    stepped = {0: one, 1: None, 2: three}[len(keys & {"mask", "present"})]
+    if stepped is not None:
+        arrays |= {key: stepped[key] for key in STEP_KEYS if key in stepped}
+    needs = {key for stage in STAGES for key in one.conventions.variant(stage).needs}
     mixed = Scenario(
-        {**own, **over},
-        one.conventions,
+        arrays,
+        one.conventions if needs <= arrays.keys() else Conventions.of(),
         data.draw(st.sampled_from([one.texts, three.texts])),
         one.drift,
+        termed.terms,
     )
     for pinned in (None, one, two, mixed):
         back, view = links_of(mixed, View((1, 0, 1), pinned), examples)

@@ -12,6 +12,7 @@ from grpo_core import ScenarioError, build_scenario, evaluate, same_scenario
 from pages._ui import tables
 from pages._ui.grid import build_grid
 from pages._ui.quantities import QUANTITIES
+from tests.property import drawn
 
 shapes = arrays.array_shapes(min_dims=3, max_dims=3, max_side=4)
 finite = st.floats(-1e9, 1e9)
@@ -32,7 +33,17 @@ def scenarios(draw):
         return np.where(valid, good, width(junk))
 
     scores = st.floats(-9, 9, width=32) | st.just(np.nan)
+    held = draw(st.booleans())
+    terms = draw(drawn.terms(["term_values"])) if held else ()
+    values = (
+        draw(arrays.arrays(width, (*shape[:2], len(terms)), elements=scores)) if terms else None
+    )
+    ends, given = draw(drawn.steps(mask, present, finite)) if held else (None, None)
     return build_scenario(
+        terms=terms,
+        term_values=values,
+        step_ends=ends,
+        step_rewards=given,
         rewards=draw(arrays.arrays(width, shape[:2], elements=scores)),
         logp_new=logp(),
         logp_old=logp(),
@@ -46,7 +57,8 @@ def regions(scenario):
     """Every table that a page can draw: (key, prompt)."""
     for key in ("rewards", "present"):
         yield key, None
-    for key in ("rewards", "present", "logp_new", "logp_old", "logp_ref", "mask"):
+    own = [key for key in ("step_ends", "step_rewards", "term_values") if key in scenario]
+    for key in ("rewards", "present", "logp_new", "logp_old", "logp_ref", "mask", *own):
         for prompt in range(scenario.sizes["P"]):
             yield key, prompt
 
@@ -114,7 +126,7 @@ def test_a_decimal_comma_is_read_as_one_or_refused_but_never_dropped(numbers, se
 
 
 @given(st.text(max_size=60) | st.text("[](),;.-+ \t\n0123456789eNa", max_size=40),
-       st.sampled_from(["G", "GL", "PG", "PGL"]))  # fmt: skip
+       st.sampled_from(["G", "GL", "PG", "PGL", "PGS", "PGK"]))  # fmt: skip
 def test_any_text_is_read_or_refused_in_one_sentence(text, axes):
     try:
         values = tables.parse_numbers(text, axes)

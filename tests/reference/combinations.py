@@ -1,14 +1,20 @@
-"""Every combination of rows of STAGES, and a small batch that meets all the edges at once."""
+"""Few conventions that cover every pair of choices, and a small batch that meets all the edges."""
 
 from itertools import product
 
 import numpy as np
 
 from grpo_core import STAGES, Choice, Conventions, build_scenario
+from grpo_core.terms import Term
 from grpo_core.variants import OneOf
 
 # Numeric options that change which formula applies get a second value beside their default.
-OTHER_VALUES = {("aggregation", "length"): [7], ("advantage", "eps"): [0.0]}
+OTHER_VALUES = {
+    ("aggregation", "length"): [7],
+    ("advantage", "eps"): [0.0],
+    ("advantage", "outcome_weight"): [0.7],
+    ("rewards", "task_weight"): [-1.3],
+}
 
 
 def option_values(stage, option):
@@ -28,12 +34,48 @@ def choices(stage, with_options=True):
 
 
 def combinations(with_options=()):
-    """All conventions: the product of the rows of all stages.
+    """Conventions in which every pair of choices of two stages occurs together at least once.
 
-    Stages named in `with_options` also run through their options, the others keep defaults.
+    Stages named in `with_options` also run through their options, the others keep defaults. All
+    products of the rows would be thousands; what goes wrong goes wrong between two stages.
     """
     rows = {key: list(choices(stage, key in with_options)) for key, stage in STAGES.items()}
-    return [Conventions(dict(zip(rows, picked, strict=True))) for picked in product(*rows.values())]
+    widest_first = sorted(rows, key=lambda key: -len(rows[key]))
+    picks = pairwise([len(rows[key]) for key in widest_first])
+    return [
+        Conventions({key: rows[key][pick] for key, pick in zip(widest_first, picked, strict=True)})
+        for picked in picks
+    ]
+
+
+def pairwise(sizes):
+    """Picks, one of each size, in which every pair of picks of two places occurs; no chance in it.
+
+    In-parameter-order: all pairs of the first two; each further place takes, row by row, the pick
+    that meets most partners for the first time, and new rows for the partners that are left.
+    """
+    rows = [list(pair) for pair in product(*map(range, sizes[:2]))]
+    for place in range(2, len(sizes)):
+        left = {
+            (other, partner, pick)
+            for other in range(place)
+            for partner in range(sizes[other])
+            for pick in range(sizes[place])
+        }
+        used = [0] * sizes[place]
+        for row in rows:
+            met = [
+                {(other, row[other], pick) for other in range(place)} & left
+                for pick in range(sizes[place])
+            ]
+            # Of those that meet as many, the one used least, so that no pick becomes the rule.
+            best = max(range(sizes[place]), key=lambda pick: (len(met[pick]), -used[pick]))
+            row.append(best)
+            used[best] += 1
+            left -= met[best]
+        for other, partner, pick in sorted(left):
+            rows.append([partner if at == other else 0 for at in range(place)] + [pick])
+    return [tuple(row) for row in rows]
 
 
 def name(conventions):
@@ -50,7 +92,8 @@ def edge_scenario(conventions=None, dtype=np.float64):
     """2 prompts x 4 completions x 4 tokens with all that makes batches irregular.
 
     A mask with a hole, left and right padding holding NaN and infinities, an absent completion, a
-    present one without tokens, a missing reward, ratios on either side of every band.
+    present one without tokens, a missing reward, ratios on either side of every band; terms with
+    blanks and garbage, and the steps of `_edge_steps`.
     """
     rng = np.random.default_rng(20)
     shape = (2, 4, 4)
@@ -66,15 +109,57 @@ def edge_scenario(conventions=None, dtype=np.float64):
         old + rng.choice([-1.5, -0.4, -0.1, 0.1, 0.4, 1.6], shape) + rng.uniform(-0.05, 0.05, shape)
     )
     ref = old + rng.uniform(-0.6, 0.6, shape)
-    for array, garbage in ((new, np.nan), (old, np.inf), (ref, 1e308)):
-        array[~mask] = garbage
-        array[~present] = -garbage
-    rewards = np.array([[1.0, 0.25, np.nan, -0.5], [0.3, 2.0, -1.0, np.inf]])
-    advantages = np.array([[0.7, -1.1, 0.4, -0.2], [1.3, -0.6, 0.9, np.nan]])
-    floats = {"rewards": rewards, "logp_new": new, "logp_old": old, "logp_ref": ref}
+    token_rewards = rng.choice([-0.5, 0.0, 0.25, 1.0], shape)
+    token_ids = rng.integers(0, 3, shape).astype(float)
+    garbage = ((new, np.nan), (old, np.inf), (ref, 1e308), (token_rewards, -np.inf))
+    for array, filler in (*garbage, (token_ids, np.nan)):
+        array[~mask] = filler
+        array[~present] = -filler
+    floats = {
+        "rewards": np.array([[1.0, 0.25, np.nan, -0.5], [0.3, 2.0, -1.0, np.inf]]),
+        "advantages": np.array([[0.7, -1.1, 0.4, -0.2], [1.3, -0.6, 0.9, np.nan]]),
+        "term_values": _edge_columns(),
+        "logp_new": new,
+        "logp_old": old,
+        "logp_ref": ref,
+        "token_rewards": token_rewards,
+        "token_ids": token_ids,
+        **_edge_steps(),
+    }
     with np.errstate(over="ignore"):
         arrays = {key: array.astype(dtype) for key, array in floats.items()}
-        arrays["advantages"] = advantages.astype(dtype)
     return build_scenario(
-        mask=mask, present=present, conventions=conventions or Conventions({}), **arrays
+        mask=mask,
+        present=present,
+        conventions=conventions or Conventions({}),
+        terms=EDGE_TERMS,
+        **arrays,
     )
+
+
+EDGE_TERMS = (
+    Term("judge", 0.5, Choice("given")),
+    Term("long", 0.3, Choice("overlong", {"limit": 3.5, "buffer": 2.0})),
+    Term("tokens", -0.4, Choice("per_token")),
+)
+
+
+def _edge_columns():
+    """A term that is blank twice, once where the task reward is too; the others read none."""
+    nan = np.nan
+    given = np.array([[0.2, nan, nan, 1.0], [0.0, 0.7, 0.4, -np.inf]])
+    return np.stack([given, np.full((2, 4), nan), np.full((2, 4), 9.0)], axis=-1)
+
+
+def _edge_steps():
+    """No step, one, several with two at one token, a gap; garbage where nothing is present."""
+    nan = np.nan
+    ends = [
+        [[0, 1, nan], [nan, nan, nan], [0, nan, 3], [2, 2, 3]],
+        [[nan, nan, nan], [1, nan, nan], [0, 2, 2], [np.inf, -3, 0.5]],
+    ]
+    rewards = [
+        [[1.0, 0.5, nan], [nan, nan, nan], [0.2, nan, -1.0], [0.6, 0.1, 1.0]],
+        [[nan, nan, nan], [0.9, nan, nan], [0.4, -0.3, 0.8], [np.inf, nan, 1e308]],
+    ]
+    return {"step_ends": np.array(ends), "step_rewards": np.array(rewards)}

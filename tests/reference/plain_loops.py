@@ -5,6 +5,9 @@ names with STAGES, so that a new row without its plain version is noticed.
 """
 
 import math
+from functools import partial
+
+from .plain_advantages import ADVANTAGES, REWARDS, case
 
 
 def _k1(d):
@@ -22,48 +25,14 @@ def _k3(d):
 KLS = {"k1": _k1, "k2": _k2, "k3": _k3}  # d -> (value, derivative by logp_new)
 
 
-def _mean(values):
-    return math.fsum(values) / len(values)
-
-
-def _std(values, ddof):
-    if len(values) <= ddof:
-        return 0.0
-    mean = _mean(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - ddof))
-
-
-def _mean_std(score, scores, given, ddof, eps):
-    std = _std(scores, ddof)
-    return 0.0 if std == 0 else (score - _mean(scores)) / (std + eps)
-
-
-def _mean_only(score, scores, given):
-    return score - _mean(scores)
-
-
-def _given(score, scores, given):
-    return given
-
-
-ADVANTAGES = {"mean_std": _mean_std, "mean_only": _mean_only, "given": _given}
-
-
-def _outcome(reward, missing):
-    if math.isnan(reward):
-        return 0.0 if missing == "as_zero" else None
-    return reward
-
-
-REWARDS = {"outcome": _outcome}  # reward -> score, None where there is none
-
-
 def _token(log_ratios, t):
     return math.exp(log_ratios[t]), {t: 1.0}
 
 
 def _sequence(log_ratios, t):
-    return math.exp(_mean(list(log_ratios.values()))), {u: 1 / len(log_ratios) for u in log_ratios}
+    return math.exp(math.fsum(log_ratios.values()) / len(log_ratios)), {
+        u: 1 / len(log_ratios) for u in log_ratios
+    }
 
 
 RATIOS = {"token": _token, "sequence": _sequence}  # -> (ratio, {token: dlog ratio/dlogp_new})
@@ -114,72 +83,74 @@ TABLES = {
     "surrogate": SURROGATES,
     "aggregation": AGGREGATIONS,
 }
+# Options of the rewards stage that say what a component is; the others go to the row.
+COMPONENT_OPTIONS = ("task_weight", "missing", "tokens")
 
 
 def evaluate(scenario):
     """All per-completion and per-token numbers, as {name: {index: number}}, and the sums."""
-    chosen = {key: scenario.conventions[key] for key in TABLES}
-    functions = {key: TABLES[key][choice.variant] for key, choice in chosen.items()}
-    options = {key: dict(choice.options) for key, choice in chosen.items()}
-    beta, place = options["kl"].pop("beta"), options["kl"].pop("place")
-    arrays = {key: array.tolist() for key, array in scenario.arrays.items()}
-    P, G, L = (scenario.sizes[axis] for axis in "PGL")
-    tokens = {
-        (p, g): [t for t in range(L) if arrays["mask"][p][g][t]]
-        for p in range(P)
-        for g in range(G)
-        if arrays["present"][p][g]
+    options = {key: dict(scenario.conventions[key].options) for key in TABLES}
+    functions = {
+        key: partial(table[scenario.conventions[key].variant], **options[key])
+        for key, table in TABLES.items()
+        if key not in ("kl", "rewards", "advantage")
     }
-    lengths = [len(valid) for valid in tokens.values()]
-    names = ("advantages", "kl", "ratio", "surrogate", "per_token", "weight", "contribution")
-    out = {key: {} for key in names}
-    gradient = {(p, g, t): 0.0 for (p, g), valid in tokens.items() for t in valid}
+    kl = KLS[scenario.conventions["kl"].variant]
+    beta, place = options["kl"]["beta"], options["kl"]["place"]
+    arrays = {key: array.tolist() for key, array in scenario.arrays.items()}
 
-    def log_difference(left, right, p, g, t):
+    def difference(left, right, p, g, t):
         return arrays[left][p][g][t] - arrays[right][p][g][t]
 
-    for p in range(P):
-        scores = {}
-        for g in range(G):
-            if (p, g) not in tokens:
-                continue
-            score = functions["rewards"](arrays["rewards"][p][g], **options["rewards"])
-            if score is not None and place == "reward":
-                for t in tokens[p, g]:
-                    d = log_difference("logp_ref", "logp_old", p, g, t)
-                    score -= beta * functions["kl"](d)[0]
-            if score is not None:
-                scores[g] = score
-        for g in range(G):
-            if (p, g) not in tokens:
-                continue
-            given = arrays["advantages"][p][g]
-            A = 0.0
-            if g in scores or chosen["advantage"].variant == "given":
-                A = functions["advantage"](
-                    scores.get(g), list(scores.values()), given, **options["advantage"]
-                )
-            out["advantages"][p, g] = A
-            log_ratios = {t: log_difference("logp_new", "logp_old", p, g, t) for t in tokens[p, g]}
-            for t in tokens[p, g]:
-                ratio, share = functions["ratio"](log_ratios, t)
-                value, d_ratio = functions["surrogate"](ratio, A, **options["surrogate"])
-                policy = "logp_old" if place == "reward" else "logp_new"
-                kl, d_kl = functions["kl"](log_difference("logp_ref", policy, p, g, t))
-                in_objective = beta if place == "objective" else 0.0
-                weight = functions["aggregation"](
-                    len(tokens[p, g]), lengths, L, **options["aggregation"]
-                )
-                per_token = value - in_objective * kl
-                numbers = (kl, ratio, value, per_token, weight, weight * per_token)
-                for key, number in zip(names[1:], numbers, strict=True):
-                    out[key][p, g, t] = number
-                for u, part in share.items():
-                    gradient[p, g, u] += weight * d_ratio * ratio * part
-                gradient[p, g, t] -= weight * in_objective * d_kl
+    def penalty(p, g, tokens):
+        if place != "reward":
+            return 0.0
+        return math.fsum(beta * kl(difference("logp_ref", "logp_old", p, g, t))[0] for t in tokens)
+
+    batch, advantage = _advantages(scenario, arrays, penalty, options)
+    lengths = list(batch["lengths"].values())
+    out = {key: {} for key in NAMES}
+    gradient = {(*cell, t): 0.0 for cell, tokens in batch["valid"].items() for t in tokens}
+    for (p, g), tokens in batch["valid"].items():
+        out["advantages"][p, g] = advantage((p, g), None)
+        log_ratios = {t: difference("logp_new", "logp_old", p, g, t) for t in tokens}
+        weight = (
+            functions["aggregation"](len(tokens), lengths, scenario.sizes["L"]) if tokens else 0
+        )
+        for t in tokens:
+            A = advantage((p, g), t)
+            ratio, share = functions["ratio"](log_ratios, t)
+            value, d_ratio = functions["surrogate"](ratio, A)
+            policy = "logp_old" if place == "reward" else "logp_new"
+            k, d_k = kl(difference("logp_ref", policy, p, g, t))
+            in_objective = beta if place == "objective" else 0.0
+            per_token = value - in_objective * k
+            numbers = (A, k, ratio, value, per_token, weight, weight * per_token)
+            for key, number in zip(NAMES[1:], numbers, strict=True):
+                out[key][p, g, t] = number
+            for u, part in share.items():
+                gradient[p, g, u] += weight * d_ratio * ratio * part
+            gradient[p, g, t] -= weight * in_objective * d_k
     out["gradient"] = gradient
     sums = {
         "objective": math.fsum(out["contribution"].values()),
         "mean_kl": math.fsum(out["weight"][cell] * out["kl"][cell] for cell in out["kl"]),
     }
     return out, sums
+
+
+NAMES = (
+    *("advantages", "token_advantages", "kl", "ratio"),
+    *("surrogate", "per_token", "weight", "contribution"),
+)
+
+
+def _advantages(scenario, arrays, penalty, options):
+    """The batch as the plain advantages read it, and what they give for a cell and a token."""
+    chosen = {key: scenario.conventions[key].variant for key in ("rewards", "advantage")}
+    of_parts = {k: v for k, v in options["rewards"].items() if k in COMPONENT_OPTIONS}
+    of_row = {k: v for k, v in options["rewards"].items() if k not in COMPONENT_OPTIONS}
+    sizes = [scenario.sizes[axis] for axis in "PGL"]
+    batch = case(arrays, sizes, scenario.terms, penalty, **of_parts)
+    combine = partial(REWARDS[chosen["rewards"]], **of_row)
+    return batch, ADVANTAGES[chosen["advantage"]](batch, combine, **options["advantage"])
