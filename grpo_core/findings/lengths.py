@@ -17,7 +17,7 @@ def empty_completion(evaluation):
         return None
     return {
         "places": facts.places(empty),
-        "scored": int(np.sum(empty & evaluation.scored)),
+        "scored": int(np.sum(empty & evaluation.scored)) * facts.uses_scores(evaluation),
         "convention": facts.option_words(evaluation, "aggregation", "empty"),
     }
 

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from grpo_core import Conventions, build_scenario, evaluate, group_advantages
+from grpo_core import (
+    Conventions,
+    build_scenario,
+    evaluate,
+    group_advantages,
+    process_advantages,
+)
 
 NAN = np.nan
 ROOT = np.sqrt(0.5)
@@ -36,7 +42,7 @@ def test_sample_formula_divides_by_one_less():
 
 
 def test_groups_of_two_always_have_the_same_advantages():
-    for gap in (1e-12, 0.3, 7.0, 1e200):
+    for gap in (5e-324, 1e-12, 0.3, 7.0, 1e200):
         for ddof, size in ((0, 1.0), (1, ROOT)):
             computed = evaluated([[gap, 0]], ddof=ddof, eps=0).advantages
             np.testing.assert_allclose(computed, [[size, -size]], rtol=1e-15)
@@ -114,8 +120,9 @@ def test_identical_float32_rewards_give_exactly_zero(reward):
 @pytest.mark.parametrize("unit", [5e-324, 1e-310, 1e-200, 1e-160, 1.0, 1e200, 5e307])
 def test_advantages_do_not_depend_on_the_size_of_the_rewards(unit):
     # With eps 0 the scale cancels, also where the square of the spread has no double.
-    computed = group_advantages([[unit, 0, 2 * unit, unit]], eps=0)
-    np.testing.assert_allclose(computed, [[0, -2 * ROOT, 2 * ROOT, 0]], atol=1e-15)
+    rewards = [[unit, 0, 2 * unit, unit]]
+    for computed in (group_advantages(rewards, eps=0), evaluated(rewards, eps=0).advantages):
+        np.testing.assert_allclose(computed, [[0, -2 * ROOT, 2 * ROOT, 0]], atol=1e-15)
 
 
 def test_opposite_ends_of_the_number_range():
@@ -182,3 +189,87 @@ def test_every_valid_token_gets_its_completions_advantage():
 def test_no_negative_zero_is_shown():
     assert not np.signbit(evaluated([[2, 1, 0], [1, 1, 1]], "mean_only").advantages[0, 1])
     assert not np.signbit(evaluated([[2, 1, 0], [1, 1, 1]]).advantages).any(where=[[False, 1, 0]])
+
+
+def stepped(**options):
+    """Two completions of three tokens; steps 1 0 1 that end at each, and 0 0 at the ends."""
+    return evaluate(
+        build_scenario(
+            rewards=[[1, 0]],
+            mask=np.ones((1, 2, 3)),
+            step_ends=[[[0, 1, 2], [0, 2, NAN]]],
+            step_rewards=[[[1, 0, 1], [0, 0, NAN]]],
+            conventions=Conventions.of(advantage=("process", {"eps": 0, **options})),
+        )
+    )
+
+
+# Pool 1 0 1 0 0: mean 0.4, std sqrt(.24): a 1 is 0.6 / .489898 = 1.224745, a 0 is -0.816497.
+ONE, ZERO = 1.5**0.5, -((2 / 3) ** 0.5)
+
+
+def test_step_rewards_are_summed_from_each_token_on():
+    computed = stepped()
+    np.testing.assert_allclose(computed.step_advantages, [[[ONE, ZERO, ONE], [ZERO, ZERO, 0]]])
+    expected = [[[2 * ONE + ZERO, ZERO + ONE, ONE], [2 * ZERO, ZERO, ZERO]]]
+    np.testing.assert_allclose(computed.token_advantages, expected)
+    np.testing.assert_allclose(computed.advantages, [[2 * ONE + ZERO, 2 * ZERO]])
+    # Mean and std are those of the outcome: 1 and 0.
+    assert (computed.mean.tolist(), computed.std.tolist()) == ([0.5], [0.5])
+    assert computed.attribution is None
+
+
+def test_steps_may_be_judged_within_their_completion():
+    # 1 0 1: mean 2/3, std sqrt(2)/3: 1/sqrt(2) for a 1, -sqrt(2) for the 0. 0 0 is tied.
+    computed = stepped(over="completion")
+    np.testing.assert_allclose(computed.step_advantages[0, 0], [ROOT, -2 * ROOT, ROOT])
+    np.testing.assert_allclose(
+        computed.token_advantages, [[[0, -ROOT, ROOT], [0, 0, 0]]], atol=1e-15
+    )
+
+
+def test_the_outcome_may_be_added_with_a_weight():
+    # Rewards 1 and 0: +-1, half of it at every token.
+    plain, both = stepped(), stepped(outcome_weight=0.5)
+    shift = np.array([[0.5, -0.5]])
+    np.testing.assert_allclose(both.advantages, plain.advantages + shift)
+    np.testing.assert_allclose(both.token_advantages, plain.token_advantages + shift[..., None])
+    np.testing.assert_array_equal(both.step_advantages, plain.step_advantages)
+
+
+def test_process_rewards_use_the_sample_formula_where_asked():
+    population, sample = stepped(), stepped(ddof=1)
+    np.testing.assert_allclose(
+        sample.step_advantages, population.step_advantages * np.sqrt(4 / 5), rtol=1e-14
+    )
+    np.testing.assert_allclose(sample.std, [ROOT])
+
+
+def test_the_row_equals_the_function():
+    for options in ({}, {"ddof": 1}, {"over": "completion"}, {"eps": 0.3}):
+        alone = process_advantages(
+            [[[1, 0, 1], [0, 0]]],
+            [[[0, 1, 2], [0, 2]]],
+            np.ones((1, 2, 3)),
+            **{"eps": 0, **options},
+        )
+        np.testing.assert_array_equal(stepped(**options).token_advantages, alone)
+
+
+def test_steps_of_equal_reward_or_none_give_exactly_zero():
+    scenario = stepped().scenario
+    ends, none = scenario["step_ends"], np.full((1, 2, 3), NAN)
+    for arrays in ((ends, np.where(np.isnan(ends), NAN, 0.1)), (none, none)):
+        steps = dict(zip(("step_ends", "step_rewards"), arrays, strict=True))
+        computed = evaluate(scenario.replace(**steps))
+        assert not computed.step_advantages.any()
+        assert not computed.token_advantages.any()
+
+
+def test_objective_and_gradient_read_the_advantage_of_each_token():
+    # On policy the ratio is 1: the objective is the mean of the tokens' advantages, 1/2 over the
+    # completions and 1/3 over their tokens, and the gradient of a token its advantage over 6.
+    computed = stepped()
+    scenario = computed.scenario.choose("kl", beta=0.0)
+    assert evaluate(scenario).objective == pytest.approx(computed.token_advantages.sum() / 6)
+    np.testing.assert_allclose(evaluate(scenario).gradient, computed.token_advantages / 6)

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from grpo_core import ARRAYS, ScenarioError
-from grpo_core.arrays import LOGP_ROUNDING, as_array, check_cells, check_shape
+from grpo_core.arrays import (
+    LOGP_ROUNDING,
+    OWN_AXES,
+    as_array,
+    check_cells,
+    check_own_axes,
+    check_shape,
+    own_sizes,
+)
 
 REWARDS, MASK, LOGP = ARRAYS["rewards"], ARRAYS["mask"], ARRAYS["logp_new"]
 
@@ -21,7 +29,10 @@ def test_each_row_is_complete_and_its_default_obeys_its_rule(spec):
     assert spec.label
     assert spec.help.endswith(".")
     assert spec.rule.words
-    assert spec.axes in ("PG", "PGL", "V", "")
+    assert set(spec.axes) <= {*"PGL", *OWN_AXES}
+    assert len(set(spec.axes)) == len(spec.axes)
+    # Prompts, completions and tokens come in this order, and axes of its own after them.
+    assert "PGL".startswith(spec.axes.rstrip("".join(OWN_AXES)))
     assert spec.kind in ("float", "bool")
     assert np.all(spec.rule.holds(np.array(spec.default)))
 
@@ -155,3 +166,51 @@ def test_log_probability_that_is_none_is_named(bad):
 def test_log_probability_may_be_minus_infinity_or_above_0_by_rounding():
     values = np.array([[[-np.inf, 0.0, LOGP_ROUNDING / 2, -1e308]]])
     check_cells("logp_new", values, LOGP, np.ones(values.shape, bool))
+
+
+@pytest.mark.parametrize(
+    ("key", "good", "bad", "words"),
+    [
+        ("step_ends", [0.0, 3.0, 2.0**40, np.nan], [-1.0, 0.5, np.inf], "a token position"),
+        ("step_rewards", [-1e308, 0.0, np.nan], [np.inf, -np.inf], "a finite number, or blank"),
+        ("term_values", [-1e308, 0.0, np.nan], [np.inf, -np.inf], "blank where the term does not"),
+        ("token_rewards", [-1e308, 0.0], [np.nan, np.inf], "a finite number"),
+        ("token_ids", [0.0, 151643.0, 2.0**24], [-1.0, 0.5, 2.0**24 + 2, np.nan], "id of a token"),
+    ],
+)
+def test_cells_of_steps_terms_and_tokens(key, good, bad, words):
+    spec = ARRAYS[key]
+    assert spec.rule.holds(np.array(good)).all()
+    assert not spec.rule.holds(np.array(bad)).any()
+    assert words in spec.rule.words
+    last = {"S": "step 0", "K": "term 0", "L": "token 0"}[spec.axes[-1]]
+    for value in bad:
+        with pytest.raises(ScenarioError, match=f"{key} at prompt 0, completion 1, {last} is"):
+            check_cells(key, np.array([[[good[0]], [value]]]), spec, np.ones((1, 2, 1), bool))
+
+
+def test_arrays_agree_on_the_axes_of_their_own():
+    arrays = {
+        "step_ends": np.zeros((1, 2, 3)),
+        "step_rewards": np.zeros((1, 2, 3)),
+        "term_values": np.zeros((1, 2, 5)),
+        "dist_new": np.ones(4),
+    }
+    check_own_axes(arrays)
+    assert own_sizes(arrays) == {"S": 3, "K": 5, "V": 4}
+    arrays["step_rewards"] = np.zeros((1, 2, 4))
+    with pytest.raises(ScenarioError, match="step_rewards has 4 steps; expected 3 like step_ends"):
+        check_own_axes(arrays)
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "words"),
+    [
+        ("term_values", 0, "term_values has 0 terms; wanted 1 to 16"),
+        ("term_values", 17, "term_values has 17 terms; wanted 1 to 16"),
+        ("step_ends", 257, "step_ends has 257 steps; wanted 1 to 256"),
+    ],
+)
+def test_axes_of_their_own_have_a_length_that_can_be_used(key, size, words):
+    with pytest.raises(ScenarioError, match=words):
+        check_own_axes({key: np.zeros((1, 2, size))})

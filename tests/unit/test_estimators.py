@@ -174,7 +174,7 @@ def test_more_tokens_come_with_probability_zero_and_fewer_are_cut():
         ({"dist_new": [0.1] * 9}, "dist_new has 9 tokens; wanted 2 to 8"),
         ({"dist_new": [0.5, -0.5]}, "dist_new at token 1 is -0.5; wanted a probability"),
         ({"dist_new": [0.5, np.nan]}, "dist_new at token 1 is nan"),
-        ({"dist_ref": [0.0, 0.0]}, "dist_ref is 0 at every token"),
+        ({"dist_ref": [0.0, 0.0]}, "dist_ref is 0 at all tokens"),
         ({"dist_new": [0.5, 0.5], "dist_ref": [1, 1, 1]}, "dist_ref has 3 tokens; expected 2"),
         ({"seed": 0.5}, "seed is 0.5; wanted a whole number from 0 to 999,999"),
         ({"seed": -1}, "seed is -1.0; wanted a whole number"),

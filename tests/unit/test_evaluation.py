@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from grpo_core import Conventions, Scenario, build_scenario, evaluate
+from grpo_core import Choice, Conventions, Scenario, build_scenario, evaluate
+from grpo_core.terms import Term
 from tests.reference.combinations import combinations, edge_scenario, name
 
 INF, NAN = np.inf, np.nan
@@ -118,6 +119,7 @@ def test_batch_without_any_valid_token():
 
 
 ROWS = combinations(with_options=("kl",))
+EVERY_SCORE = combinations(with_options=("rewards",))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -137,6 +139,7 @@ def test_shapes_types_padding_and_sum_under_every_combination(conventions, dtype
         assert not array[~scenario.valid].any(), key
     for key in ("scores", "advantages"):
         assert getattr(evaluation, key).dtype == dtype, key
+    assert_steps_and_attribution_fit(evaluation)
     assert evaluation.objective == pytest.approx(
         evaluation.contribution.sum(dtype=float), rel=1e-12, abs=1e-15
     )
@@ -148,25 +151,70 @@ def test_shapes_types_padding_and_sum_under_every_combination(conventions, dtype
         assert not any(np.shares_memory(array, other) for other in results[i + 1 :] + given)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("conventions", ROWS, ids=name)
-def test_never_nan_at_the_ends_of_the_number_range(conventions, dtype):
+def assert_steps_and_attribution_fit(evaluation):
+    """Both are there exactly where the conventions have them, and of the right shape."""
+    scenario, conventions = evaluation.scenario, evaluation.scenario.conventions
+    assert (evaluation.step_advantages is not None) == (
+        conventions["advantage"].variant == "process"
+    )
+    if evaluation.step_advantages is not None:
+        assert evaluation.step_advantages.shape == scenario["step_ends"].shape
+    there = conventions["rewards"].variant != "outcome" and conventions["advantage"].variant in (
+        "mean_std",
+        "mean_only",
+    )
+    assert (evaluation.attribution is not None) == there
+    if there:
+        C, (P, G, _) = 1 + len(scenario.terms), scenario["mask"].shape
+        found = evaluation.attribution
+        assert found.names == ("task", *(term.name for term in scenario.terms))
+        for key, shape in {"weights": (C,), "values": (C, P, G), "weighted": (C, P, G)}.items():
+            assert getattr(found, key).shape == shape, key
+        assert (found.parts.shape, found.shares.shape) == ((C, P, G), (C, P))
+
+
+def ends_of_the_range(dtype):
+    """3 prompts x 9 completions x 27 tokens at the ends of a number type, and terms of them."""
     big = float(np.finfo(dtype).max)
     tiny = float(np.finfo(dtype).smallest_subnormal)
     ends = [0.0, -0.0, -tiny, -1.0, -100.0, -800.0, -big / 2, -big, -INF]
     new, old, ref = (grid.reshape(3, 9, 27) for grid in np.meshgrid(ends, ends, ends))
-    rewards = np.resize([big, -big, 0.0, tiny, 1.0, NAN, -big / 2], (3, 9))
-    advantages = np.resize([big, -1.0, 0.0, -tiny, tiny, 1.0, -big], (3, 9))
-    given = {"rewards": rewards, "advantages": advantages}
-    given |= {"logp_new": new, "logp_old": old, "logp_ref": ref}
-    arrays = {key: np.asarray(value, dtype) for key, value in given.items()}
+    # No two of these have the same number of values, so that each meets every other.
+    given = {
+        "rewards": np.resize([big, -big, 0.0, tiny, 1.0, NAN, -big / 2], (3, 9)),
+        "advantages": np.resize([big, -1.0, 0.0, -tiny, tiny, 1.0, -big], (3, 9)),
+        "term_values": np.resize([-big, tiny, big, NAN, 1.0], (3, 9, 3)),
+        "token_rewards": np.resize([0.0, big, -tiny, -big, big, 1.0, -0.0, -1.0], (3, 9, 27)),
+        "step_ends": np.resize([0.0, 4.0, 4.0, 26.0], (3, 9, 4)),
+        "step_rewards": np.resize([big, 1.0, -big, tiny, 0.0], (3, 9, 4)),
+        "logp_new": new,
+        "logp_old": old,
+        "logp_ref": ref,
+    }
+    return {key: np.asarray(value, dtype) for key, value in given.items()}
+
+
+EXTREME_TERMS = (
+    Term("heavy", 1e6),
+    Term("light", -1e-3, Choice("format_bonus")),
+    Term("tokens", 1.0, Choice("per_token")),
+)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("conventions", EVERY_SCORE, ids=name)
+def test_never_nan_at_the_ends_of_the_number_range(conventions, dtype):
+    arrays = ends_of_the_range(dtype)
     for beta in (0.0, 1e6):
         chosen = conventions.replace("kl", beta=beta)
         # A caller may have told NumPy to raise; over- and underflow must not reach them either.
         with np.errstate(all="raise"):
-            evaluation = evaluate(build_scenario(conventions=chosen, **arrays))
+            evaluation = evaluate(build_scenario(conventions=chosen, terms=EXTREME_TERMS, **arrays))
         for key, array in arrays_of(evaluation).items():
             assert not np.isnan(array).any(), key
+        if evaluation.attribution is not None:
+            for key in ("weighted", "parts", "shares"):
+                assert not np.isnan(getattr(evaluation.attribution, key)).any(), key
         numbers = [evaluation.objective, evaluation.loss, evaluation.mean_kl]
         assert not np.isnan([*numbers, *evaluation.metrics.values()]).any()
 

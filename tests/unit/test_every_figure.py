@@ -24,6 +24,7 @@ from pages._ui import (
 )
 from pages._ui.palette import PALETTES
 from pages._ui.quantities import QUANTITIES, advantage_title
+from tests.needed import with_needed
 
 LOOKS = {"palette": PALETTES["light"]}
 TINY = 5e-324
@@ -88,18 +89,13 @@ AWKWARD = {
         "rewards": [[1e308, -1e308]], **logps([-1e308, -TINY, -709.0], [0.0, -1e308, -1e-300])
     },
 }  # fmt: skip
-GIVEN = (0.0, 1e308, TINY, -1e308)
 
 
 def scenarios():
     """Every awkward batch under every variant of the advantage stage."""
     for name, arrays in AWKWARD.items():
         for variant, row in STAGES["advantage"].variants.items():
-            given = {}
-            if row.needs:
-                plain = build_scenario(**arrays)
-                given["advantages"] = np.resize(GIVEN, plain["rewards"].shape)
-            scenario = build_scenario(**arrays, **given)
+            scenario = with_needed(build_scenario(**arrays), *row.needs)
             yield pytest.param(scenario.choose("advantage", variant), id=f"{name}-{variant}")
 
 

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 from grpo_core import STAGES, Conventions, Texts, build_scenario, evaluate
-from grpo_core.variants import OneOf
+from grpo_core.terms import TERMS, Term
+from grpo_core.variants import Choice, OneOf
 from pages._ui import export
 from pages._ui.computed import per_token
 from pages._ui.examples import load_examples
 from pages._ui.export_code import SNIPPETS
+from pages._ui.export_terms import TERM_SNIPPETS
 from tests import made_up
 
 # What every script computes; some conventions add to it.
@@ -36,8 +38,9 @@ import pathlib, runpy, sys
 before = set(sys.modules)
 import numpy as np
 for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
-    results = runpy.run_path(str(path))["results"]
-    np.savez(path.with_suffix(".npz"), **results)
+    names = runpy.run_path(str(path))
+    extra = {f"own_{name}": names[name] for name in ("parts", "shares") if name in names}
+    np.savez(path.with_suffix(".npz"), **names["results"], **extra)
 names = {name.partition(".")[0] for name in set(sys.modules) - before}
 foreign = sorted(
     name for name in names
@@ -74,7 +77,11 @@ def assert_equal_numbers(name, results, scenario):
     single = evaluation.ratio.dtype == np.float32
     tolerance = {"rtol": 1e-5, "atol": 1e-6} if single else {"rtol": 1e-12, "atol": 1e-15}
     assert set(results.files) >= ALWAYS
-    for key in results.files:
+    own = [key for key in results.files if key.startswith("own_")]
+    for key in own if evaluation.attribution else ():
+        wanted = getattr(evaluation.attribution, key.removeprefix("own_"))
+        np.testing.assert_allclose(results[key], wanted, rtol=1e-5, atol=1e-6, err_msg=name)
+    for key in set(results.files) - set(own):
         wanted, got = np.asarray(getattr(evaluation, key)), results[key]
         assert got.shape == wanted.shape, f"{name}: {key}"
         if wanted.dtype == bool:
@@ -105,16 +112,97 @@ def rough_scenario(seed=0, conventions=None, dtype=np.float64, **more):
         arrays[key][~arrays["mask"]] = np.nan
         arrays[key][0, 0, 0] = arrays["logp_old"][0, 0, 0]  # a log-ratio of exactly 0
     arrays["logp_ref"][1, 0, 0] = arrays["logp_new"][1, 0, 0] - 1e-9
+    arrays.update(shaping(rng, arrays["mask"], arrays["present"]))
     arrays.update(more)
     drift = arrays.pop("drift", 1.0)
     return build_scenario(conventions=conventions or Conventions.of(), drift=drift, **arrays)
+
+
+# Options that fit completions of a few tokens.
+SMALL = {
+    "length_linear": {"free": 1, "per": 7.0},
+    "overlong": {"limit": 4, "buffer": 2},
+    "cosine_length": {"limit": 3.0},
+    "repetition": {"n": 2},
+}
+
+
+def shaping(rng, mask, present):
+    """A term of every formula, with blanks, and steps: none, several at one token, a tied pool."""
+    shape = mask.shape
+    weights = np.resize([0.5, 1.0, 0.25, -0.5, 0.1, 2.0, 0.3], len(TERMS)).tolist()
+    terms = tuple(
+        Term(f"{key} $1|*", weight, Choice(key, SMALL.get(key, {})))
+        for key, weight in zip(TERMS, weights, strict=True)
+    )
+    values = np.round(rng.normal(size=(*shape[:2], len(terms))), 1)
+    values[rng.random(values.shape) < 0.25] = np.nan
+    values[..., 1] = rng.choice([0.0, 1.0, np.nan], shape[:2])
+    ends = np.full((*shape[:2], 4), np.nan)
+    for p, g in zip(*np.nonzero(mask.any(axis=-1) & present), strict=True):
+        count = rng.integers(0, 5)
+        ends[p, g, :count] = np.sort(rng.choice(np.flatnonzero(mask[p, g]), count))
+    rewards = np.where(np.isnan(ends), np.nan, rng.choice([0.0, 0.5, 1.0, -0.3], ends.shape))
+    rewards[1] = np.where(np.isnan(ends[1]), np.nan, 0.1)
+    return {
+        "terms": terms,
+        "term_values": values,
+        "token_rewards": np.where(rng.random(shape) < 0.5, np.round(rng.normal(size=shape), 1), 0),
+        "token_ids": rng.integers(0, 2, shape),
+        "step_ends": ends,
+        "step_rewards": rewards,
+    }
+
+
+SHAPED = [key for key in STAGES["rewards"].variants if key != "outcome"]
+
+
+def combinations():
+    """Every way of combining with every judge, and both places of the KL."""
+    options = {
+        "to-go": {},
+        "sum": {"tokens": "sum", "missing": "as_zero", "task_weight": 0.3},
+    }
+    judges = {
+        "std": ("mean_std", {"ddof": 1, "eps": 1e-4}),
+        "mean": "mean_only",
+        "given": "given",
+        "process": ("process", {"outcome_weight": 0.5, "over": "completion", "ddof": 1}),
+    }
+    for row in SHAPED:
+        rows = {f"{row}-{key}": (row, chosen) for key, chosen in options.items()}
+        if row == "normalize_then_sum":
+            rows |= {f"{row}-{b}": (row, {"batch_scale": b}) for b in ("completion", "token")}
+        for name, chosen in rows.items():
+            for judge, advantage in judges.items():
+                for place in ("objective", "reward"):
+                    yield (
+                        f"{name}-{judge}-{place}",
+                        Conventions.of(
+                            rewards=chosen, advantage=advantage, kl=("k3", {"place": place})
+                        ),
+                    )
+
+
+def formulas():
+    """Scenarios with one term, of every formula with several values of each option."""
+    base = rough_scenario(conventions=Conventions.of(rewards="sum_then_normalize"))
+    for key, row in TERMS.items():
+        choices = [SMALL.get(key, {})]
+        for option in row.options:
+            choices += [{**SMALL.get(key, {}), option.key: v} for v in values_of(option.domain)]
+        for index, options in enumerate(choices):
+            terms = (Term("a name", 0.5, Choice(key, options)),)
+            yield f"term-{key}-{index}", base.with_terms(terms, base["term_values"][..., 1:2])
 
 
 def values_of(domain):
     """Every value of a choice; of a number two that differ from the default."""
     if isinstance(domain, OneOf):
         return tuple(domain.words)
-    return (7, 40) if domain.integer else (domain.low + 0.5, domain.low + 0.05)
+    if domain.integer:
+        return (7, min(40, domain.high))
+    return (domain.low + 0.5, domain.low + 0.05)
 
 
 def every_row():
@@ -147,7 +235,7 @@ EDGES = {
     "huge-rewards": rough_scenario(
         rewards=[[1e200, -1e200, 1e200, 3e200], [1e308, -1e308, 1.0, 0.0], [1e-200, 2e-200, 0, 0]]
     ),
-    "no-token": rough_scenario(mask=np.zeros((3, 4, 5), bool)),
+    "no-token": rough_scenario(mask=np.zeros((3, 4, 5), bool), step_ends=None, step_rewards=None),
     "no-score": rough_scenario(rewards=np.full((3, 4), np.nan)),
     "one": build_scenario(rewards=[[1.0]]),
 }
@@ -167,6 +255,36 @@ def infinite_scenario(**conventions):
     )
 
 
+def endless_terms(**conventions):
+    """The same with a term per token and one of the length, which is equal everywhere."""
+    keys = ("rewards", "logp_new", "logp_old", "logp_ref")
+    return build_scenario(
+        terms=(Term("t", 1.0, Choice("per_token")), Term("n", 0.5, Choice("length_linear"))),
+        token_rewards=[[[0.5, 0], [0, 0.25], [0, 0], [0, 1]]],
+        conventions=Conventions.of(**conventions),
+        **{key: infinite_scenario()[key] for key in keys},
+    )
+
+
+for _row in SHAPED:
+    _chosen = Conventions.of(rewards=_row)
+    EDGES[f"{_row}-single"] = rough_scenario(conventions=_chosen, dtype=np.float32, advantages=None)
+    EDGES[f"{_row}-huge"] = EDGES["huge-rewards"].choose("rewards", _row)
+    EDGES[f"{_row}-no-term"] = rough_scenario(conventions=_chosen, terms=(), term_values=None)
+    EDGES[f"{_row}-no-token"] = EDGES["no-token"].choose("rewards", _row)
+    for _place in ("objective", "reward"):
+        for _judge in ("mean_std", "mean_only"):
+            EDGES[f"{_row}-infinite-{_place}-{_judge}"] = endless_terms(
+                kl=("k3", {"place": _place}), rewards=_row, advantage=_judge
+            )
+for _over in ("group", "completion"):
+    _chosen = Conventions.of(advantage=("process", {"over": _over, "outcome_weight": 0.5}))
+    EDGES[f"process-{_over}-single"] = rough_scenario(
+        conventions=_chosen, dtype=np.float32, advantages=None
+    )
+    _rough = rough_scenario(conventions=_chosen)
+    EDGES[f"process-{_over}-huge"] = _rough.replace(step_rewards=_rough["step_rewards"] * 1e200)
+
 EDGES["infinite"] = infinite_scenario()
 EDGES["infinite-both-signs"] = infinite_scenario(kl=("k1", {"place": "reward"})).replace(
     logp_old=[[[-1, -np.inf], [-1, -1], [-1, -1], [-1, -1]]],
@@ -183,6 +301,55 @@ for _kl in STAGES["kl"].variants:
 
 def test_every_variant_has_its_code():
     assert set(SNIPPETS) == {(s, v) for s, stage in STAGES.items() for v in stage.variants}
+
+
+def test_every_formula_of_a_term_has_its_code():
+    assert set(TERM_SNIPPETS) == set(TERMS)
+
+
+def test_script_gives_equal_numbers_for_every_combination_and_formula(tmp_path):
+    scenarios = {name: rough_scenario(conventions=row) for name, row in combinations()}
+    scenarios |= dict(formulas())
+    programs = {name: export.script(scenario) for name, scenario in scenarios.items()}
+    results = run_scripts(tmp_path, programs)
+    for name, scenario in scenarios.items():
+        assert_equal_numbers(name, results[name], scenario)
+        told = evaluate(scenario).attribution is not None
+        assert ("own_shares" in results[name].files) == told, name
+        assert max(map(len, programs[name].splitlines())) <= 100, name
+
+
+def test_steps_are_among_the_results(tmp_path):
+    scenario = rough_scenario(conventions=Conventions.of(advantage="process"))
+    results = run_scripts(tmp_path, {"steps": export.script(scenario)})["steps"]
+    assert_equal_numbers("steps", results, scenario)
+    assert "step_advantages" in results.files
+
+
+def test_a_formula_without_code_is_written_as_its_values(tmp_path, monkeypatch):
+    monkeypatch.delitem(TERM_SNIPPETS, "overlong")
+    monkeypatch.delitem(TERM_SNIPPETS, "per_token")
+    scenario = rough_scenario(conventions=Conventions.of(rewards="sum_then_normalize"))
+    program = export.script(scenario)
+    assert program.count("no plain-NumPy transcription yet") == 2
+    results = run_scripts(tmp_path, {"values": program})["values"]
+    assert_equal_numbers("values", results, scenario)
+
+
+NAMES = ["a\nimport os", "'" * 3, "x\u2028import os", '"' * 3, "a\rb", "#", "\\"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_a_term_is_never_code(name):
+    scenario = rough_scenario(conventions=Conventions.of(rewards="add_after"))
+
+    def program(first):
+        terms = (Term(first, 0.5), *scenario.terms[1:])
+        return ast.dump(
+            ast.parse(export.script(scenario.with_terms(terms, scenario["term_values"])))
+        )
+
+    assert program(name) == program("a")
 
 
 def test_script_gives_equal_numbers_for_every_row_and_edge(tmp_path):

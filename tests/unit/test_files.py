@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grpo_core import Conventions, Scenario, ScenarioError, Texts, build_scenario, evaluate
+from grpo_core import Choice, Conventions, Scenario, ScenarioError, Texts, build_scenario, evaluate
 from grpo_core.scenario import same_scenario
+from grpo_core.terms import TERMS, Term
 from pages._ui.files import (
     NPZ_LIMIT,
     scenario_from_json,
@@ -19,6 +20,12 @@ from pages._ui.files import (
 )
 
 RECORDED = Path(__file__).parents[1] / "data" / "trl_addition_0041.npz"
+
+
+SHAPING = (
+    Term("format → 1", 0.1),
+    Term("length", -1e-3, Choice("length_linear", {"free": 2, "per": 10.0})),
+)
 
 
 def scenario():
@@ -34,6 +41,11 @@ def scenario():
         dist_new=[0.1 + 0.2, 0.0, 1e-320],
         dist_ref=np.float32([0.1, 0.2, 0.7]),
         seed=123_456,
+        step_ends=[[[1, 3, 3], [np.nan, 0, np.nan], [np.nan] * 3, [7, 7, 7]]],
+        step_rewards=np.float32([[[0.1, 0, -1], [np.nan, 2, np.nan], [np.nan] * 3, [1, 1, 1]]]),
+        term_values=[[[1.0, np.nan], [0.1 + 0.2, -0.0], [np.nan, np.nan], [5, 5]]],
+        token_ids=np.arange(16.0).reshape(1, 4, 4),
+        terms=SHAPING,
         conventions=Conventions.of(advantage="given", surrogate=("clip", {"epsilon_high": 0.28})),
         texts=Texts(
             ("34+82=",),
@@ -96,6 +108,14 @@ class TestJson:
             "epsilon_low": 0.2,
             "epsilon_high": 0.28,
         }
+        assert found["arrays"]["step_ends"] == [
+            [[1, 3, 3], [None, 0, None], [None] * 3, [None] * 3]
+        ]
+        assert found["terms"] == [
+            {"name": "format → 1", "weight": 0.1, "formula": "given"},
+            {"name": "length", "weight": -1e-3, "formula": "length_linear", "free": 2, "per": 10.0},
+        ]
+        assert '    {"name": "format → 1", "weight": 0.1, "formula": "given"},\n' in text
         # One character for each token, from the first valid position, is one string.
         assert found["texts"]["tokens"] == [["1→6", ["<end>", "", "", ""], "116.", ""]]
         assert '        [null, "-inf", null, "-inf"],\n' in text
@@ -125,6 +145,15 @@ class TestJson:
         arrays = {"rewards": [[1, 0], [1, 0]], "logp_new": [[[-1, -1]] * 2] * 2}
         found = read(arrays=arrays, texts={"tokens": [["a"]]})
         assert found.texts.tokens == ((("a", ""), ("", "")), (("", ""), ("", "")))
+
+    def test_terms_need_a_name_and_take_the_rest_from_their_defaults(self):
+        arrays = {"rewards": [[1, 0]], "term_values": [[[1], [None]]]}
+        found = read(arrays=arrays, terms=[{"name": "format"}])
+        assert found.terms == (Term("format", 1.0, Choice("given")),)
+
+    def test_no_formula_has_an_option_by_the_name_of_another_entry(self):
+        options = {option.key for row in TERMS.values() for option in row.options}
+        assert not options & {"name", "weight", "formula"}
 
     def test_float32_stays_float32(self):
         values = np.float32([[0.1, 1 / 3]])
@@ -189,6 +218,35 @@ class TestJson:
             ({"conventions": {"magic": {"variant": "k3"}}}, "'magic'"),
             ({"conventions": {"cls": {"variant": "k3"}}}, "'cls'"),
             ({"conventions": {"advantage": {"variant": "given"}}}, "'advantages'"),
+            ({"terms": {}}, "terms is no list"),
+            ({"terms": None}, "terms is no list"),
+            ({"terms": [{"name": "a"}] * 17}, "at most 16"),
+            ({"terms": ["a"]}, "term 0 is no table"),
+            ({"terms": [{}]}, "term 0: a term has no name"),
+            ({"terms": [{"name": 5}]}, "term 0: a term has no name"),
+            ({"terms": [{"name": "a" * 41}]}, "at most 40"),
+            ({"terms": [{"name": "\ud800", "formula": "overlong"}]}, "half of a character"),
+            ({"terms": [{"name": "a", "weight": "1"}]}, "the weight of term 0"),
+            ({"terms": [{"name": "a", "weight": True}]}, "the weight of term 0"),
+            ({"terms": [{"name": "a", "weight": None}]}, "the weight of term 0"),
+            ({"terms": [{"name": "a", "weight": float("nan")}]}, "the weight of term 0"),
+            ({"terms": [{"name": "a", "weight": 10**400}]}, "too large"),
+            ({"terms": [{"name": "a", "weight": 1e300}]}, "term 0: the weight of term 'a' is"),
+            ({"terms": [{"name": "a", "formula": ["given"]}]}, "term 0 is no table"),
+            ({"terms": [{"name": "a", "formula": "magic"}]}, "term 0: formula: unknown variant"),
+            ({"terms": [{"name": "a", "formula": "overlong", "limit": [1]}]}, "'term 0.limit'"),
+            ({"terms": [{"name": "a", "formula": "overlong", "limit": -1}]}, "formula.limit is -1"),
+            ({"terms": [{"name": "a", "formula": "overlong", "lim": 1}]}, "no option 'lim'"),
+            ({"terms": [{"name": "a"}]}, "needs the array 'term_values'"),
+            ({"terms": [{"name": "a", "formula": "overlong"}] * 2}, "two terms are called 'a'"),
+            ({"arrays": {"rewards": [[1]], "term_values": [[[1, 2]]]}}, "for each of the 0 terms"),
+            ({"arrays": {"rewards": [[1]], "step_ends": [[[0]]]}}, "step_rewards is missing"),
+            (
+                {"arrays": {"rewards": [[1]], "step_ends": [[[2]]], "step_rewards": [[[1]]]}},
+                "completion 0, step 0 is 2; wanted a token position",
+            ),
+            ({"arrays": {"rewards": [[1]], "step_ends": [[[0] * 257]]}}, "257 steps; at most 256"),
+            ({"arrays": {"rewards": [[1]], "token_ids": [[[0.5]]]}}, "token_ids"),
             ({"texts": []}, "texts"),
             ({"texts": {"tokens": 5}}, "tokens"),
             ({"texts": {"tokens": [["a", "b"], ["c", "d"]]}}, "at most 1"),
@@ -224,7 +282,9 @@ class TestNpz:
             np.testing.assert_array_equal(data["rewards"], scenario()["rewards"])
             np.testing.assert_array_equal(data["result_ratio"], result.ratio)
             assert float(data["result_loss"]) == result.loss
-            assert json.loads(str(data["about"]))["drift"] == 0.5
+            about = json.loads(str(data["about"]))
+            assert about["drift"] == 0.5
+            assert [term["name"] for term in about["terms"]] == ["format → 1", "length"]
 
     def test_plain_arrays_are_enough(self):
         found = scenario_from_npz(npz(rewards=[[1, 0]], other=[[["x"]]]))
@@ -307,6 +367,9 @@ class TestNpz:
             ({"rewards": np.zeros((1, 2)), "about": '{"format": "x"}'}, "another format"),
             ({"rewards": np.zeros((1, 2)), "about": '{"texts": 3}'}, "texts"),
             ({"rewards": np.zeros((1, 2)), "about": 3}, "not text"),
+            ({"rewards": np.zeros((1, 2)), "about": '{"terms": 3}'}, "terms is no list"),
+            ({"rewards": np.zeros((1, 2)), "term_values": np.zeros((1, 2, 20))}, "at most 16"),
+            ({"rewards": np.zeros((1, 2)), "step_ends": np.zeros((1, 2, 0))}, "wanted 1 to 256"),
             ({"rewards": np.zeros((1, 2)), "prompts": ["a", "b"]}, "at most 1"),
             ({"rewards": np.zeros((1, 2)), "prompts": [1]}, "not text"),
             ({"rewards": np.zeros((1, 500_001), dtype="i1")}, "too large"),

@@ -8,12 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_core import STAGES, Choice, Conventions, build_scenario, evaluate
+from grpo_core.answer_policies import softmax_policy
+from grpo_core.baselines import gradient_noise
 from grpo_core.clip_cases import clip_cases
+from grpo_core.difficulty import difficulty
 from grpo_core.findings import FINDINGS, SEVERITIES, find
+from grpo_core.findings.terms import EFFECTS, LENGTH_FORMULAS
+from grpo_core.group_size import budget_curve
+from grpo_core.length import length_weights
+from grpo_core.prompt_rewards import prompts_from_table
+from grpo_core.silent import leftover, silent_probability
+from grpo_core.terms import TERMS, Term
 from grpo_core.variants import OneOf
 from grpo_core.words import cells, groups, listing, number, percent
 from pages._ui import numbers
 from pages._ui.examples import load_examples
+from pages._ui.menu import MENU
 
 EXAMPLES = {key: example.scenario for key, example in load_examples().items()}
 INF = float("inf")
@@ -25,7 +35,7 @@ def findings(scenario):
 
 def one_group(rewards, *, conventions=None, **arrays):
     """One prompt, a reward for each completion; per-token arrays as lists of rows."""
-    arrays = {key: [rows] for key, rows in arrays.items()}
+    arrays = {key: rows if key == "terms" else [rows] for key, rows in arrays.items()}
     return build_scenario(rewards=[rewards], conventions=conventions or Conventions({}), **arrays)
 
 
@@ -47,11 +57,64 @@ def of(**choices):
     return Conventions.of(**choices)
 
 
+def shaped(task, *terms, combine="sum_then_normalize", advantage="mean_std", kl=None, **arrays):
+    """One prompt with a task reward and terms, each given as (values, weight) or a `Term`."""
+    columns = [[None] * len(task) if isinstance(term, Term) else term[0] for term in terms]
+    named = tuple(
+        term if isinstance(term, Term) else Term(name, term[1])
+        for name, term in zip("abc", terms, strict=False)
+    )
+    choices = {"rewards": combine, "advantage": advantage} | ({"kl": kl} if kl else {})
+    values = np.array(columns, dtype=float).T.tolist()
+    return one_group(task, conventions=of(**choices), terms=named, term_values=values, **arrays)
+
+
+def stepped(outcome, *steps, **options):
+    """One prompt judged by its steps, a list of rewards per completion, one token each."""
+    longest = max(map(len, steps))
+    pad = [[float("nan")] * (longest - len(row)) for row in steps]
+    ends = [list(range(len(row))) + rest for row, rest in zip(steps, pad, strict=True)]
+    return one_group(
+        outcome,
+        step_rewards=[row + rest for row, rest in zip(steps, pad, strict=True)],
+        step_ends=ends,
+        mask=[[t < max(len(row), 1) for t in range(longest)] for row in steps],
+        conventions=of(advantage=("process", options)),
+    )
+
+
+def kinds(rewards, *rates, **changed):
+    """A batch, and kinds of prompts with these success rates."""
+    return build_scenario(
+        rewards=rewards,
+        reward_chances=[[1 - rate, rate] for rate in rates],
+        reward_values=[0, 1],
+        **changed,
+    )
+
+
+def right(G, *counts):
+    """Rewards of groups of G, so many right in each."""
+    return [[1] * k + [0] * (G - k) for k in counts]
+
+
+def lengths(*counts, rewards, **changed):
+    """One prompt whose completions have so many tokens."""
+    mask = [[t < n for t in range(max(counts))] for n in counts]
+    return one_group(rewards, mask=mask, **changed)
+
+
+def short(weight, **options):
+    """A linear penalty of length, 1 for 10 tokens."""
+    return Term("short", weight, Choice("length_linear", {"per": 10.0, **options}))
+
+
 LENGTHS = {"logp_new": [[-1.0] * 6] * 2, "mask": [[1, 1, 0, 0, 0, 0], [1] * 6]}  # 2 and 6 tokens
 THREE_HALVES = {"logp_new": [[-1.0] * 4] * 2, "mask": [[1, 1, 1, 0], [1] * 4]}  # 3 and 4
 PULLED = {"logp_new": [[-1.0], [-1.0]], "logp_ref": [[-2.0], [-1.0]]}
 KL_IN_REWARD = of(kl=("k1", {"place": "reward", "beta": 0.1}))
 GIVEN = of(advantage="given")
+FOUR_LENGTHS = {"mask": [[1] * 6, [1, 1, 0, 0, 0, 0]] * 2}  # 6, 2, 6 and 2 tokens
 NO_KL = of(kl=("k3", {"beta": 0.0}))
 
 
@@ -109,6 +172,22 @@ CASES = {
     "nothing_clipped_no_advantage": Case(
         tokens([-1.0], [-1.2]).replace(rewards=[[1, 1]]), tokens([-1.0], [-1.2])
     ),
+    # 1 of 6 is right: 2 (1/6)(5/6) = 27.8% of pairs are mixed, and it takes 4 for
+    # 1 - (5/6)^4 - (1/6)^4 = 51.7%. At 1 of 4 three are enough: 1 - 27/64 - 1/64 = 56.3%.
+    "group_too_small": Case(
+        build_scenario(rewards=right(2, 1, 0, 0)), build_scenario(rewards=right(2, 1, 0))
+    ),
+    # Population std sqrt(1 x 7)/8 = 0.3307 and 0.5: factor 1.51; sqrt(2 x 6)/8 = 0.433: 1.15.
+    "divided_unevenly": Case(
+        build_scenario(rewards=right(8, 1, 4)), build_scenario(rewards=right(8, 2, 4))
+    ),
+    # Pairs at rate 0.5 tie half of the time: one of two is half of the batch. One of three is
+    # less than half, and 0.58 standard deviations, 0.289 each, below what is expected.
+    "silent_share": Case(kinds(right(2, 2, 1), 0.5), kinds(right(2, 2, 1, 1), 0.5)),
+    # Mean length 5, so s = 0.2: the wrong answer pulls the logit by -(1/2 - 0.2)/2 = -0.15, the
+    # right one by (1/8 - 0.2)/2 = -0.0375; times -(1 - s)/s = -4 both make it longer. Swapped
+    # all signs turn, and the whole, -0.75, is 1.21 times its size by chance, 0.618.
+    "length_pull": Case(lengths(2, 8, rewards=[0, 1]), lengths(2, 8, rewards=[1, 0])),
     "nothing_to_learn": Case(
         one_group([1, 1], conventions=of(kl=("k3", {"beta": 0.0}))),
         one_group([1, 0], conventions=of(kl=("k3", {"beta": 0.0}))),
@@ -143,6 +222,44 @@ CASES = {
         tokens([-2.0, -2.0], ref=[-1.0, -1.5], conventions=of(aggregation="token_mean")),
         tokens([-2.0, -2.0], ref=[-3.0, -1.5], conventions=of(aggregation="token_mean")),
     ),
+    # Two completions that differ in one term alone; and in the task as well.
+    "shaping_only_group": Case(
+        shaped([1, 1, 1, 1], ([1, 0, 0, 0], 0.01)), shaped([1, 1, 1, 0], ([1, 0, 0, 0], 0.01))
+    ),
+    # Task and term have the same spread and no covariance: the share is w^2 / (1 + w^2).
+    "term_dominates": Case(
+        shaped([1, 1, 0, 0], ([0, 1, 1, 0], 1.1)), shaped([1, 1, 0, 0], ([0, 1, 1, 0], 1.0))
+    ),
+    # 1 + 0 and 0 + 1; 1 + 0 and 0 + 0.9.
+    "terms_cancel": Case(shaped([1, 0], ([0, 1], 1)), shaped([1, 0], ([0, 1], 0.9))),
+    # 1 + 2 (0) and 0 + 2 (0.5); apart the second term has twice the weight of the first.
+    "summed_tie_pushes": Case(
+        shaped([1, 0], ([0, 0.5], 2), combine="normalize_then_sum"),
+        shaped([1, 0], ([0, 0.5], 2)),
+    ),
+    "wrong_sign": Case(
+        shaped([1, 0], short(-0.5), **LENGTHS), shaped([1, 0], short(0.5), **LENGTHS)
+    ),
+    "constant_term": Case(shaped([1, 0], ([1, 1], 0.5)), shaped([1, 0], ([1, 0.9], 0.5))),
+    # 6 tokens for what is right, 2 for what is not: -1. Two of each for each: 0.
+    "length_term_correlated": Case(
+        shaped([1, 0, 1, 0], short(0.1), **FOUR_LENGTHS),
+        shaped([1, 1, 0, 0], short(0.1), **FOUR_LENGTHS),
+    ),
+    "missing_value": Case(shaped([1, 0], ([1, None], 0.5)), shaped([1, 0], ([1, 0], 0.5))),
+    # Two steps of 1 against one of 1, above the mean of [1, 1, 1, 0]; one each.
+    "gain_by_steps": Case(stepped([1, 1, 0], [1, 1], [1], [0]), stepped([1, 1, 0], [1], [1], [0])),
+    # The wrong answer 0, 0 with two or one passed steps behind: its tokens get 0.177 and
+    # -0.408 on average, its first one -1.414 and -1.633.
+    "wrong_answer_pushed_up": Case(
+        stepped([0, 1], [0, 0, 1, 1], [1, 1]), stepped([0, 1], [0, 0, 1], [1, 1])
+    ),
+    "tied_steps": Case(stepped([1, 0], [1, 1], [1]), stepped([1, 0], [1, 1], [0.9])),
+    "no_steps": Case(stepped([1, 0], [1, 0], []), stepped([1, 0], [1, 0], [1])),
+    # By the outcome every token of the first is below 0; its passed step is above.
+    "credit_sign_changes": Case(stepped([0, 1], [0, 1], [1]), stepped([0, 1], [0, 0], [1])),
+    # Advantages [1.633, 0.408, 1.225] and [-1.633, -0.816]; one step each leaves one each.
+    "on_policy_loss_of_tokens": Case(stepped([1, 0], [1, 0, 1], [0, 0]), stepped([1, 0], [1], [0])),
     "float32_overflow": Case(tokens([-1.0], [-89.8]), tokens([-1.0], [-89.7])),
     "logp_minus_inf": Case(tokens([-INF], [-1.0]), tokens([-1e4], [-1.0])),
     # -1 + 3 (0.5) = 0.5 is above 0; -1 + 2 (0.5) = 0 is not.
@@ -171,7 +288,7 @@ def test_near_miss_does_not_raise_finding(code):
 def test_row_is_complete(code):
     row = FINDINGS[code]
     assert row.severity in SEVERITIES
-    assert row.page in {"Advantages", "Clipping", "KL", "Objective"}
+    assert row.page in MENU
     assert row.question.endswith("?")
 
 
@@ -195,15 +312,127 @@ EXAMPLE_CODES = {
         "token_weight_by_length",
     },
     "group-of-two": {"group_of_two", "nothing_clipped_inside_band"},
-    "long-against-short": {"token_weight_by_length", "nothing_clipped_inside_band"},
+    "long-against-short": {
+        "token_weight_by_length",
+        "nothing_clipped_inside_band",
+        "length_pull",
+    },
     "left-padding": {"nothing_clipped_inside_band"},
     "mask-with-hole": {"clipped_share"},
     "missing-reward": {"missing_reward", "clipped_share"},
-    "unequal-groups": {"tied_group", "tied_group_kl_pull", "clipped_share"},
+    "unequal-groups": {
+        "tied_group",
+        "tied_group_kl_pull",
+        "clipped_share",
+        "divided_unevenly",
+    },
     "kl-spike": {"kl_spike", "kl_estimates_apart", "nothing_clipped_inside_band"},
     "float32-overflow": {"float32_overflow", "outside_band_not_clipped"},
     "sequence-ratio": {"clipped_share", "outside_band_not_clipped"},
     "kl-in-reward": {"tie_broken_by_kl", "kl_below_zero", "nothing_clipped_inside_band"},
+    "more-steps-more-credit": {
+        "gain_by_steps",
+        "on_policy_loss_of_tokens",
+        "nothing_clipped_ratio_one",
+        "token_weight_by_length",
+    },
+    "recorded-steps": {
+        "wrong_answer_pushed_up",
+        "credit_sign_changes",
+        "kl_spike",
+        "kl_estimates_apart",
+        "clipped_share",
+        "outside_band_not_clipped",
+        "token_weight_by_length",
+    },
+    "empty-steps-pass": {
+        "wrong_answer_pushed_up",
+        "credit_sign_changes",
+        "kl_spike",
+        "kl_estimates_apart",
+        "clipped_share",
+        "outside_band_not_clipped",
+        "token_weight_by_length",
+    },
+    "bonus-breaks-a-tie": {
+        "shaping_only_group",
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+    },
+    "recorded-step-bonus": {
+        "shaping_only_group",
+        "term_dominates",
+        "divided_unevenly",
+        "kl_spike",
+        "kl_estimates_apart",
+        "clipped_share",
+        "outside_band_not_clipped",
+        "token_weight_by_length",
+    },
+    "length-and-judge": {
+        "length_term_correlated",
+        "missing_value",
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+        "token_weight_by_length",
+        "length_pull",
+    },
+    "terms-cancel": {
+        "terms_cancel",
+        "tied_group",
+        "nothing_to_learn",
+        "nothing_clipped_ratio_one",
+    },
+    "terms-per-token": {
+        "on_policy_loss_of_tokens",
+        "nothing_clipped_ratio_one",
+        "token_weight_by_length",
+    },
+    "hard-and-easy-prompts": {
+        "divided_unevenly",
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+    },
+    "groups-of-three": {"tied_group", "loss_zero_gradient_not", "nothing_clipped_ratio_one"},
+    "graded-difficulty": {
+        "divided_unevenly",
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+    },
+    "mostly-silent": {
+        "tied_group",
+        "silent_share",
+        "tied_group_kl_pull",
+        "clipped_share",
+        "token_weight_by_length",
+    },
+    "large-groups-tie": {
+        "tied_group",
+        "silent_share",
+        "divided_unevenly",
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+    },
+    "budget-of-samples": {"loss_zero_gradient_not", "nothing_clipped_ratio_one"},
+    "one-other-answer": {
+        "tied_group",
+        "silent_share",
+        "group_of_two",
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+    },
+    "long-wrong-answers": {
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+        "token_weight_by_length",
+        "length_pull",
+    },
+    "lengths-and-difficulty": {
+        "loss_zero_gradient_not",
+        "nothing_clipped_ratio_one",
+        "token_weight_by_length",
+        "length_pull",
+    },
     "recorded-batch": {
         "advantages_residue",
         "kl_spike",
@@ -487,6 +716,388 @@ def test_of_several_near_ties_the_largest_advantage_is_told():
     assert finding.text.endswith("Nearly tied, too: the group of prompt 0.")
 
 
+# --- what combined rewards and steps leave of older findings -----------------------------
+
+
+def test_equal_sums_judged_apart_are_not_called_tied():
+    # 1 + 2 (0) = 0 + 2 (0.5), and advantages 1 - 2 and -1 + 2.
+    apart = shaped(
+        [1, 0], ([0, 0.5], 2), combine="normalize_then_sum", **PULLED, kl=("k3", {"beta": 0.1})
+    )
+    assert not {"tied_group", "tied_group_kl_pull"} & findings(apart).keys()
+    assert "tied_group_kl_pull" in findings(apart.choose("rewards", "sum_then_normalize"))
+
+
+def test_a_tied_group_names_its_total():
+    scenario = shaped([1, 1], ([1, 1], 0.5), combine="add_after", advantage="mean_only")
+    # Added after normalising the 0.5 is an advantage, and a group of equal ones is not silent.
+    assert "tied_group" not in findings(scenario)
+    assert "every score in it is 1.5" in text(
+        scenario.choose("rewards", "normalize_then_sum"), "tied_group"
+    )
+
+
+def test_equal_outcomes_are_not_called_tied_where_steps_are_judged():
+    scenario = stepped([1, 1], [1, 0], [0]).replace(advantages=[[1e-3, 1e-3]])
+    found = findings(scenario.choose("kl", "k3", beta=0.1))
+    assert not {"tied_group", "tied_group_kl_pull", "advantages_residue"} & found.keys()
+
+
+def test_near_ties_and_pairs_are_those_of_scores_that_are_divided_by_their_spread():
+    near = [1, 1, 0.999]
+    assert "nearly_tied_group" not in findings(stepped(near, [1, 0], [0], [1]))
+    for combine in ("normalize_then_sum", "add_after"):
+        assert "nearly_tied_group" not in findings(shaped(near, ([0, 1, 0], 1e-6), combine=combine))
+    assert "nearly_tied_group" in findings(shaped(near, ([0, 0, 1e-6], 1)))
+    assert "group_of_two" in findings(shaped([1, 0], ([0, 0.5], 1)))
+    assert "group_of_two" not in findings(shaped([1, 0], ([0, 0.5], 1), combine="add_after"))
+    assert "group_of_two" not in findings(stepped([1, 0], [1, 0, 1], [0]))
+
+
+def test_a_tie_that_a_term_breaks_is_not_blamed_on_the_kl():
+    apart = shaped([1, 1], ([1, 0], 0.5), kl=("k1", {"place": "reward", "beta": 0.1}), **PULLED)
+    assert "tie_broken_by_kl" not in findings(apart)
+    equal = shaped([1, 1], ([1, 1], 0.5), kl=("k1", {"place": "reward", "beta": 0.1}), **PULLED)
+    assert "tie_broken_by_kl" in findings(equal)
+    # Judged apart the task is tied, save for the KL: 0.1 (1), and z is -1 and 1.
+    said = text(apart.choose("rewards", "normalize_then_sum"), "tie_broken_by_kl")
+    assert "equal task rewards" in said
+    assert "differ by up to 0.1, and their part of the advantages reaches 1." in said
+
+
+def test_a_lone_completion_is_not_said_to_get_nothing_where_a_term_is_added():
+    lone = {"present": [1, 0], "combine": "add_after"}
+    assert "group_of_one" not in findings(shaped([1, 0], ([1, 0], 0.5), **lone))
+    assert "group_of_one" in findings(shaped([1, 0], ([0, 0], 0.5), **lone))
+    assert "group_of_one" not in findings(stepped([1, None], [1, 0], [0]))
+
+
+def test_a_missing_outcome_is_told_only_where_outcomes_are_read():
+    scenario = stepped([1, None], [1, 0], [0])
+    assert "missing_reward" not in findings(scenario)
+    assert "missing_reward" in findings(scenario.choose("advantage", outcome_weight=1.0))
+    assert "missing_reward" not in findings(shaped([1, None], ([1, 0], 0.5)))
+
+
+def test_an_empty_completion_moves_no_mean_where_its_reward_is_not_read():
+    scenario = stepped([1, 0], [1], []).replace(mask=[[[1], [0]]])
+    assert "moves its group's mean" not in text(scenario, "empty_completion")
+    read = scenario.choose("advantage", outcome_weight=1.0)
+    assert "moves its group's mean" in text(read, "empty_completion")
+
+
+def test_a_loss_of_unequal_tokens_is_not_blamed_on_unequal_weights():
+    # Token advantages [1.633, 0.408, 1.225] and [-1.633, -0.816]: means 1.0887 and -1.2247,
+    # loss -(1.0887 - 1.2247) / 2 = 0.068. With 1.633 and -1.633 throughout it is 0.
+    scenario = stepped([1, 0], [1, 0, 1], [0, 0])
+    assert "on_policy_loss_not_zero" not in findings(scenario)
+    said = text(scenario, "on_policy_loss_of_tokens")
+    assert "the loss is 0.06804" in said
+    assert "completion 0 goes from 1.633 at its first token to 1.225 at its last" in said
+    assert said.endswith("the loss would be 0.")
+
+
+# --- shaped rewards ----------------------------------------------------------------------
+
+
+def test_shaping_alone_pushes_at_full_size_whatever_the_weight():
+    # One of four has the bonus: sqrt(3) = 1.732, also at half of a weight far above eps.
+    finding = findings(shaped([1, 1, 1, 1], ([1, 0, 0, 0], 0.01)))["shaping_only_group"]
+    assert "every task reward in it is 1, yet advantages reach 1.732" in finding.text
+    assert "the term 'a' makes up 100% of their spread" in finding.text
+    assert finding.text.endswith("At half the weight of every term they would reach 1.732.")
+    half = evaluate(shaped([1, 1, 1, 1], ([1, 0, 0, 0], 0.005)))
+    assert finding.figures["halved"] == pytest.approx(half.advantages[0, 0], rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1e-8, 1e-4, 1.0])
+def test_advantage_at_half_weights_is_that_of_half_weights(weight):
+    trl = ("mean_std", {"ddof": 1, "eps": 1e-4})
+    scenario = shaped([1, 1, 1], ([1, 0, 0], weight), ([0, 0.5, 0], weight), advantage=trl)
+    half = evaluate(scenario.with_terms([Term("a", weight / 2), Term("b", weight / 2)],
+                                        scenario["term_values"]))  # fmt: skip
+    figures = findings(scenario)["shaping_only_group"].figures
+    assert figures["halved"] == pytest.approx(np.max(np.abs(half.advantages)), rel=1e-6)
+
+
+@pytest.mark.parametrize("change", [{"advantage": "mean_only"}, {"combine": "normalize_then_sum"}])
+def test_half_weights_are_told_only_where_the_sum_is_divided(change):
+    said = text(shaped([1, 1, 1, 1], ([1, 0, 0, 0], 0.01), **change), "shaping_only_group")
+    assert "half" not in said
+
+
+def test_a_task_without_weight_is_not_called_tied():
+    scenario = shaped([1, 0], ([0, 1], 1), combine=("sum_then_normalize", {"task_weight": 0.0}))
+    found = findings(scenario)
+    assert "shaping_only_group" not in found
+    assert (
+        "100% of the spread of the advantages, the task reward 0%." in found["term_dominates"].text
+    )
+
+
+def test_a_dominating_term_is_told_apart_where_task_rewards_differ():
+    # Tied in the task: all of the spread is the term's. With 1, 1, 0, 0 and 0, 1, 1, 0 at
+    # weight 0.5 it is 0.25 / 1.25 = 20%; the mean is 60%.
+    scenario = build_scenario(
+        rewards=[[1, 1, 1, 1], [1, 1, 0, 0]],
+        term_values=[[[0], [1], [1], [0]]] * 2,
+        terms=(Term("bonus", 0.5),),
+        conventions=of(rewards="sum_then_normalize"),
+    )
+    finding = findings(scenario)["term_dominates"]
+    assert "makes up 60% of the spread of the advantages, the task reward 40%" in finding.text
+    assert finding.text.endswith("Where task rewards differ it is 20%.")
+    assert finding.where == (0,)
+
+
+def test_cancelling_terms_are_named_with_what_they_move():
+    said = text(shaped([3, 0], ([0, 6], 0.5)), "terms_cancel")
+    assert "the task reward differs by 3 there and the term 'a' by 3" in said
+    assert "the sum is 3 for every completion: every advantage is 0" in said
+
+
+def test_terms_that_cancel_up_to_rounding_cancel():
+    # 0.3 + 0 and 0.1 + 0.2 = 0.30000000000000004: with eps 0 the rounding gets advantages of 1.
+    scenario = shaped([0.3, 0.1], ([0, 0.2], 1), advantage=("mean_std", {"eps": 0.0}))
+    found = findings(scenario)
+    assert "save for rounding, of which advantages of 1 are made" in found["terms_cancel"].text
+    assert "term_dominates" not in found
+
+
+def test_terms_that_cancel_apart_give_all_the_same():
+    # z is 1 and -1 (less 2e-8, by eps), the added terms -1 + 5 and 1 + 5.
+    said = text(shaped([1, 0], ([4, 6], 1), combine="add_after"), "terms_cancel")
+    assert said.endswith("they give every completion the advantage 5: none is preferred.")
+
+
+@pytest.mark.parametrize(
+    ("combine", "advantage", "said"),
+    [("normalize_then_sum", "1", "each reward is judged"), ("add_after", "0.5", "the task reward")],
+)
+def test_equal_sums_that_push_name_the_sum_and_the_advantage(combine, advantage, said):
+    # z of task and term are 1, -1 and -1, 1: 1 - 2 = -1. Added after: 1 + 0.5 and -1 + 1.5.
+    values = [0, 0.5] if combine == "normalize_then_sum" else [0.25, 0.75]
+    found = text(shaped([1, 0], (values, 2), combine=combine), "summed_tie_pushes")
+    assert f"yet advantages reach {1.5 if combine == 'add_after' else advantage}" in found
+    assert said in found
+
+
+def test_a_wrong_sign_names_who_is_paid():
+    # -6 / 10 and -2 / 10, times -0.5.
+    finding = findings(shaped([1, 0], short(-0.5), **LENGTHS))["wrong_sign"]
+    assert finding.figures["places"] == ((0, 1), (0, 0))
+    assert "never above 0 (down to −0.6) and its weight is −0.5" in finding.text
+    assert "it adds 0.3 to prompt 0, completion 1, and as much or less to 1 more" in finding.text
+
+
+def test_a_negative_weight_is_right_for_values_above_0():
+    assert "wrong_sign" not in findings(shaped([1, 0], ([0, 3], -0.5)))
+    assert "wrong_sign" not in findings(shaped([1, 0], ([0, 0], -0.5)))
+
+
+@pytest.mark.parametrize(
+    ("combine", "said"),
+    [
+        ("sum_then_normalize", "it changes no advantage there."),
+        ("normalize_then_sum", "it changes no advantage there."),
+        ("add_after", "it adds 0.5 to every advantage there."),
+    ],
+)
+def test_what_all_of_a_group_get_counts_only_where_it_is_added_after(combine, said):
+    scenario = shaped([1, 0], ([1, 1], 0.5), combine=combine)
+    assert text(scenario, "constant_term").endswith(said)
+    gained = evaluate(scenario).advantages - evaluate(shaped([1, 0], ([0, 0], 0.5))).advantages
+    np.testing.assert_allclose(gained, 0.5 if combine == "add_after" else 0, atol=1e-12)
+
+
+def test_rewards_of_tokens_with_equal_sums_are_no_constant_term():
+    # As returns to go a token earned late counts for more tokens.
+    scenario = shaped(
+        [1, 0],
+        Term("tokens", 1.0, Choice("per_token")),
+        token_rewards=[[1, 0], [0, 1]],
+        combine="add_after",
+    )
+    assert "constant_term" not in findings(scenario)
+    assert "constant_term" in findings(scenario.choose("rewards", tokens="sum"))
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"), [(0.1, "punishes right answers"), (-0.1, "pays for being right once more")]
+)
+def test_a_length_term_says_which_way_it_goes(weight, said):
+    found = text(shaped([1, 0, 1, 0], short(weight), **FOUR_LENGTHS), "length_term_correlated")
+    assert said in found
+    assert f"reward at {'−' if weight > 0 else ''}1 (4 completions)" in found
+    assert found.endswith("have 6 tokens on average, those below 2.")
+
+
+def test_length_formulas_are_formulas_of_length_and_never_pay():
+    assert TERMS.keys() >= LENGTH_FORMULAS
+    batch = evaluate(shaped([1, 0, 1, 0], *(Term(key, 1.0, Choice(key)) for key in LENGTH_FORMULAS),
+                            **FOUR_LENGTHS))  # fmt: skip
+    assert np.all(batch.attribution.values[1:] <= 0)
+
+
+@pytest.mark.parametrize(
+    ("combine", "missing", "blank", "effect"),
+    [
+        ("sum_then_normalize", "leave_out", "term", "nothing"),
+        ("sum_then_normalize", "leave_out", "task", "nothing"),
+        ("sum_then_normalize", "as_zero", "term", "zero"),
+        ("normalize_then_sum", "leave_out", "term", "left_out"),
+        ("normalize_then_sum", "leave_out", "task", "left_out"),
+        ("add_after", "leave_out", "term", "nothing"),
+        ("add_after", "leave_out", "task", "left_out"),
+        ("normalize_then_sum", "leave_out", "both", "unscored"),
+    ],
+)
+def test_a_missing_value_says_what_the_convention_makes_of_it(combine, missing, blank, effect):
+    task = [1, 0, 0.5 if blank == "term" else None]
+    values = [1, 0, 2 if blank == "task" else None]
+    scenario = shaped(task, (values, 0.5), combine=(combine, {"missing": missing}))
+    finding = findings(scenario)["missing_value"]
+    which = "the term 'a'" if blank == "term" else "the task reward"
+    assert finding.where == (0, 2)
+    assert finding.text.startswith(f"Prompt 0, completion 2 has no value of {which}")
+    assert EFFECTS[effect] in finding.text
+    assert finding.text.endswith("NaN of 3 advantages, those of the whole group.")
+    e = evaluate(scenario)
+    part = e.attribution.parts[1 if blank == "term" else 0, 0, 2]
+    filled = np.nan_to_num(e.attribution.values)
+    as_zero = evaluate(shaped(filled[0, 0].tolist(), (filled[1, 0].tolist(), 0.5), combine=combine))
+    if effect in ("zero", "nothing"):
+        np.testing.assert_allclose(e.advantages, as_zero.advantages, rtol=1e-12)
+    else:
+        assert part == 0
+        assert not np.allclose(e.advantages, as_zero.advantages)
+    assert (effect == "unscored") == (not e.scored[0, 2])
+
+
+# --- steps -------------------------------------------------------------------------------
+
+
+def test_a_gain_by_steps_says_what_equal_counts_would_give():
+    # Of 1, 1, 1, 0: mean 0.75, std 0.433; z of 1 is 0.5774. Two of them against one.
+    said = text(stepped([1, 1, 0], [1, 1], [1], [0]), "gain_by_steps")
+    assert said.startswith("Prompt 0, completion 0 gains only by having more steps. Its 2 steps")
+    assert "the 1 of completion 1 (normalised, 0.5774 against 0.5774)" in said
+    assert "add up to 1.155 against 0.5774: 0.5774 more." in said
+    assert said.endswith("With 1 step of that mean it would have 0.5774.")
+
+
+def test_no_one_gains_by_steps_within_completions():
+    scenario = stepped([1, 1, 0], [1, 1, 0], [1, 0], [0, 1, 1, 1], over="completion")
+    assert "gain_by_steps" not in findings(scenario)
+
+
+def test_a_padded_wrong_answer_is_pushed_up_on_average():
+    # Mean 4 / 6, std 0.4714: z is 0.7071 and -1.4142. Sums to go of 0, 0, 1, 1 are -1.414, 0,
+    # 1.414 and 0.707: 0.177 on average.
+    said = text(stepped([0, 1], [0, 0, 1, 1], [1, 1]), "wrong_answer_pushed_up")
+    assert "is pushed up although its reward 0 is below its group's mean, 0.5" in said
+    assert "the advantage −1.414, the mean over its 4 tokens is 0.1768" in said
+
+
+def test_a_wrong_answer_that_only_starts_well_is_told_so():
+    # Mean 3 / 5: z of 1 is 0.8165, of 0 -1.2247; 1, 1, 0 give 0.408, -0.408 and -1.225.
+    said = text(stepped([0, 1], [1, 1, 0], [1, 0]), "wrong_answer_pushed_up")
+    assert "completion 0 is pushed up at its start although" in said
+    assert "the advantage 0.4082, the mean over its 3 tokens is −0.4082" in said
+
+
+def test_sign_changes_are_counted_against_the_outcome_alone():
+    # z of 1 is 0.7071, of 0 -1.4142: [-0.707, 0.707] and [0.707]; the outcome gives -1 and 1.
+    said = text(stepped([0, 1], [0, 1], [1]), "credit_sign_changes")
+    assert "the sign of 1 of 3 tokens (33.3%), most at prompt 0, completion 0, token 1" in said
+    assert "from −1 by the outcome alone to 0.7071" in said
+    # 1.7071 of 0.2929 + 1.7071 + 0.2929.
+    assert said.endswith("That is 74.5% of all change in credit.")
+
+
+@pytest.mark.parametrize(
+    ("steps", "over", "said"),
+    [
+        ([[1, 1], [1]], "group", "in the group of prompt 0: all 3 steps have the reward 1."),
+        ([[1], []], "group", "in the group of prompt 0: there is a single step, which is its own"),
+        ([[1, 1], [1, 0]], "completion", "in prompt 0, completion 0: all 2 steps"),
+        ([[1, 1], [0]], "completion", "completion 1: all steps have the same reward within each"),
+    ],
+)
+def test_tied_steps_name_their_pool(steps, over, said):
+    assert said in text(stepped([1, 0], *steps, over=over), "tied_steps")
+
+
+def test_a_completion_without_steps_has_what_the_outcome_gives():
+    scenario = stepped([1, 0], [1, 0], [])
+    assert text(scenario, "no_steps").endswith("Its tokens get the advantage 0.")
+    outcome = scenario.choose("advantage", outcome_weight=1.0)
+    assert text(outcome, "no_steps").endswith("Its tokens have the outcome's advantage alone.")
+
+
+# --- difficulty, silence, size and length ------------------------------------------------
+
+
+def test_an_uneven_division_names_both_groups_and_the_others_that_it_favours():
+    said = text(build_scenario(rewards=right(8, 1, 4, 7)), "divided_unevenly")
+    assert "prompt 0 (mean 0.125) is divided by 0.3307, the group of prompt 1 (mean 0.5)" in said
+    assert "counts 1.51 times as much in the first. Favoured, too: the group of prompt 2." in said
+
+
+@pytest.mark.parametrize("choice", ["mean_only", "given"])
+def test_what_no_std_divides_is_not_divided_unevenly(choice):
+    scenario = build_scenario(rewards=right(8, 1, 4), advantages=[[0.0] * 8] * 2)
+    assert "divided_unevenly" not in findings(scenario.choose("advantage", choice))
+
+
+def test_groups_that_another_finding_explains_are_not_called_favoured():
+    pairs = build_scenario(rewards=[[5, 3], [1, 0]])
+    assert {"group_of_two"} <= findings(pairs).keys()
+    assert "divided_unevenly" not in findings(pairs)
+    # A bonus of 0.1 alone: std 0.05 against 0.5, a factor of 10 that no prompt's rate makes.
+    bonus = build_scenario(
+        rewards=right(4, 4, 2),
+        term_values=[[[1], [1], [0], [0]], [[0]] * 4],
+        terms=(Term("bonus", 0.1),),
+        conventions=of(rewards="sum_then_normalize"),
+    )
+    assert "shaping_only_group" in findings(bonus)
+    assert "divided_unevenly" not in findings(bonus)
+
+
+def test_ties_beyond_chance_are_told_whether_many_or_few():
+    # Groups of 4 at rate 0.5 tie in 2/16 = 12.5% of cases; 4 of 16 is 1.5 standard deviations
+    # above, 5 of 16 is 2.3. At rate 0.01 it is 96.1%: 12 of 16 is 4.3 below.
+    assert "silent_share" not in findings(kinds(right(4, *[0] * 4, *[2] * 12), 0.5))
+    many = text(kinds(right(4, *[0] * 5, *[2] * 11), 0.5), "silent_share")
+    assert many.startswith("5 of 16 groups are tied, 31.2%.")
+    assert many.endswith("more than chance is between them, so the batch holds other prompts.")
+    few = text(kinds(right(4, *[0] * 12, *[1] * 4), 0.01), "silent_share")
+    assert "make 96.1% likely: more than chance is between them" in few
+
+
+def test_chances_of_task_rewards_say_nothing_about_ties_that_the_kl_breaks():
+    scenario = kinds([[1, 1]], 0.5, **{key: [rows] for key, rows in PULLED.items()})
+    assert "silent_share" in findings(scenario)
+    broken = scenario.with_conventions(KL_IN_REWARD)
+    assert "tie_broken_by_kl" in findings(broken)
+    assert "silent_share" not in findings(broken)
+
+
+def test_a_pull_that_chance_would_not_make_is_told_although_wrong_answers_get_shorter():
+    # The near miss of CASES twice, at half the weight: the whole stays -0.75, its size by chance
+    # falls by sqrt(2) from 0.618 to 0.437, and 1.21 of it become 1.72.
+    mask = [[[t < n for t in range(8)] for n in (2, 8)]] * 2
+    said = text(build_scenario(rewards=[[1, 0]] * 2, mask=mask), "length_pull")
+    assert "makes answers shorter (mean 5 tokens, −0.75 per unit of learning rate" in said
+    assert "and ±0.437 is chance" in said
+    assert "makes wrong ones shorter (−0.15) and right ones shorter (−0.6)." in said
+
+
+def test_an_answer_whose_tokens_are_pushed_both_ways_is_not_called_right_or_wrong():
+    assert "length_pull" not in findings(EXAMPLES["empty-steps-pass"])
+
+
 # --- the recorded batch ------------------------------------------------------------------
 
 
@@ -657,6 +1268,155 @@ def teaches_recorded_batch(e):
     assert abs(own.loss - logged) > 1e-4
 
 
+def teaches_more_steps_more_credit(e):
+    # Three, five and one step that hold, and right; the wrong one has less.
+    steps = np.sum(~np.isnan(e.scenario["step_ends"][0]), axis=1)
+    right = e.scenario["rewards"][0] == 1
+    assert steps[right].tolist() == [3, 5, 1]
+    assert np.all(e.scenario["step_rewards"][0][right][:, 0] == 1)
+    assert np.all(np.diff(e.advantages[0][right][np.argsort(steps[right])]) > 0)
+
+
+def teaches_recorded_steps(e):
+    # Equations left of ';' hold where a step is worth 1, and answers can be wrong none the less.
+    wrong = e.scenario["rewards"][0] == 0
+    assert np.any(e.step_advantages[0][wrong] > 0)
+    assert np.any(e.token_advantages[0][wrong] > 0)
+
+
+def teaches_empty_steps_pass(e):
+    strict = evaluate(EXAMPLES["recorded-steps"])
+    lenient, before = (each.scenario["step_rewards"] for each in (e, strict))
+    passed = np.isfinite(before) & (lenient > before)
+    assert passed.any()
+    # The completion that writes most of them goes from far below to above 0.
+    most = np.unravel_index(np.argmax(np.sum(passed, axis=2)), passed.shape[:2])
+    assert strict.advantages[most] < 0 < e.advantages[most]
+
+
+def teaches_bonus_breaks_a_tie(e):
+    ones = [Term(term.name, 1.0, term.formula) for term in e.scenario.terms]
+    full = evaluate(e.scenario.with_terms(ones, e.scenario["term_values"]))
+    assert e.scenario.terms[0].weight == 0.01
+    _close(e.advantages[0] / full.advantages[0], np.full(8, 0.9818))
+    none = evaluate(e.scenario.choose("rewards", "outcome"))
+    assert not none.advantages[0].any()
+    assert np.max(np.abs(e.advantages[1] - none.advantages[1])) < 0.03
+
+
+def teaches_recorded_step_bonus(e):
+    assert [term.weight for term in e.scenario.terms] == [0.3]
+    mean = e.attribution.shares.mean(axis=1)
+    assert mean[1] > 0.5 > mean[0]
+
+
+def teaches_length_and_judge(e):
+    task, length = e.scenario["rewards"][0], e.lengths[0]
+    assert length[task == 1].mean() > length[task == 0].mean()
+    parts = e.attribution.parts[:, 0]
+    assert np.sum(parts[0] * parts[1]) < 0
+    assert np.isnan(e.attribution.values[2, 0]).tolist() == [False] * 4 + [True, False]
+
+
+def teaches_terms_cancel(e):
+    assert e.tied.all()
+    assert not e.token_advantages.any()
+    task, term = e.attribution.weighted[:, 0]
+    assert np.ptp(task) > 0
+    np.testing.assert_allclose(task - task.mean(), term.mean() - term)
+
+
+def teaches_terms_per_token(e):
+    penalised = np.flatnonzero(e.scenario["token_rewards"][0, 1] < 0)
+    advantages = e.token_advantages[0, 1]
+    before, after = advantages[: penalised[0] + 1], advantages[penalised[0] + 1 :]
+    assert np.all(before == before[0])
+    assert before[0] < 0
+    assert np.all(after > before[0])
+
+
+def _prompts(e):
+    return prompts_from_table(e.scenario["reward_values"], e.scenario["reward_chances"])
+
+
+def _difficulty(e):
+    return difficulty(_prompts(e), int(e.scenario["group_size"]), "group", ddof=0, eps=1e-8)
+
+
+def teaches_hard_and_easy_prompts(e):
+    found = _difficulty(e)
+    hard, middle = 0, 3
+    assert (found.G, found.prompts.rates[hard], found.prompts.rates[middle]) == (8, 0.05, 0.5)
+    for weight, factor in ((found.prompt_weight, 1.33), (found.limit, 2.29)):
+        assert weight[hard] / weight[middle] == pytest.approx(factor, abs=5e-3)
+
+
+def teaches_graded_difficulty(e):
+    found = _difficulty(e)
+    assert e.scenario["reward_values"].tolist() == [0, 0.5, 1]
+    alike, apart = 2, 3
+    assert found.prompts.mean[alike] == found.prompts.mean[apart]
+    assert found.prompts.variance[alike] < found.prompts.variance[apart]
+    assert found.prompt_weight[alike] > 1.3 * found.prompt_weight[apart]
+
+
+def teaches_groups_of_three(e):
+    for G in (2, 3):
+        weight = difficulty(_prompts(e), G, "group", ddof=0, eps=0.0).prompt_weight
+        np.testing.assert_allclose(weight, weight[0])
+    assert set(e.scenario["reward_values"].tolist()) == {0, 1}
+    np.testing.assert_allclose(e.std[~e.tied], np.sqrt(2) / 3)
+    assert int(e.scenario["group_size"]) == 3
+
+
+def teaches_large_groups_tie(e):
+    prompts = _prompts(e)
+    assert e.scored.sum(axis=1).tolist() == [16] * 6
+    assert np.mean(np.abs(prompts.rates - 0.5) >= 0.45) > 0.5
+    assert e.tied.mean() == 0.5
+    assert np.mean(silent_probability(prompts, 16)) == pytest.approx(0.52, abs=5e-3)
+    assert percent(round(np.mean(silent_probability(prompts, 32)), 2)) == "41%"
+
+
+def teaches_mostly_silent(e):
+    left = leftover(e)
+    assert np.mean(_prompts(e).rates < 0.5) > 0.5
+    assert (e.tied.sum(), len(e.tied), left.groups) == (6, 8, 0.75)
+    assert not left.policy_pull[e.tied].any()
+    assert np.all(left.kl_pull[e.tied] > 0)
+
+
+def _policy(e):
+    return softmax_policy(e.scenario["answer_logits"], e.scenario["answer_rewards"])
+
+
+def teaches_budget_of_samples(e):
+    curve = budget_curve(_policy(e), int(e.scenario["budget"]))
+    assert curve.best_fresh == 5
+    assert np.all(np.diff(curve.same) < 0)
+
+
+def teaches_one_other_answer(e):
+    noise = gradient_noise(_policy(e), 2)
+    assert _policy(e).value[0] == pytest.approx(0.4, abs=5e-4)
+    assert round(noise["leave_one_out"].per_sample[0], 3) == 0.344
+    assert round(noise["none"].per_sample[0], 3) == 0.252
+
+
+def teaches_long_wrong_answers(e):
+    push = length_weights(e).rows[0].push[0]
+    assert e.lengths[0, :2].tolist() == [6, 24]
+    assert push[1] == pytest.approx(-push[0] / 4)
+
+
+def teaches_lengths_and_difficulty(e):
+    token = length_weights(e).rows[0].token
+    is_right = e.scenario["rewards"] == 1
+    assert is_right.sum(axis=1).tolist() == [1, 1]
+    assert token[0][is_right[0]] == token[0].min()
+    assert token[1][is_right[1]] == token[1].max()
+
+
 @pytest.mark.parametrize("key", EXAMPLES)
 def test_example_teaches_the_truth(key):
     check = globals()["teaches_" + key.replace("-", "_")]
@@ -694,6 +1454,10 @@ REWARD = st.one_of(
 LOGP = st.one_of(
     st.sampled_from([0.0, -1.0, -INF, -1e308, -1e-300, -100.0, -88.8]), st.floats(-20, 0)
 )
+STEP_REWARD = st.sampled_from([0.0, 1.0, 0.5, 1.0 + 1e-12, -1e308, 1e308, 5e-324])
+WEIGHT = st.sampled_from([0.0, 1.0, -0.5, 1e-6, 1e-300, 1e6, -1e6])
+FORMULAS = [variant_choice(variant) for variant in TERMS.values()]
+CHANCE = st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1e308])
 GIVEN_ADVANTAGE = st.sampled_from([0.0, 1.0, -1.0, 1e-3, 1e308, -1e308, 5e-324])
 
 
@@ -716,15 +1480,42 @@ def scenarios(draw):
         "mask": array(st.booleans(), P, G, L),
         "present": array(st.booleans(), P, G),
     }
+    arrays |= steps(draw, arrays["mask"] & arrays["present"][..., None])
+    K = draw(st.integers(0, 3))
+    terms = draw(st.lists(st.one_of(*FORMULAS), min_size=K, max_size=K))
+    terms = [Term(f"term {k}", draw(WEIGHT), formula) for k, formula in enumerate(terms)]
+    if K:
+        arrays["term_values"] = array(REWARD, P, G, K)
+    arrays["token_ids"] = array(st.integers(0, 2), P, G, L)
+    arrays["token_rewards"] = array(st.sampled_from([0.0, 1.0, -0.5, 1e300]), P, G, L)
     if draw(st.booleans()):
         arrays["logged_loss"] = draw(st.sampled_from([0.0, 0.1, -1e308]))
+    if draw(st.booleans()):
+        M = draw(st.integers(2, 3))
+        arrays["reward_chances"] = array(CHANCE, draw(st.integers(1, 2)), M)
+        arrays["reward_chances"][:, 0] += ~arrays["reward_chances"].any(axis=1)  # none all 0
+        arrays["reward_values"] = array(st.sampled_from([0.0, 1.0, 0.5, -1e308]), M)
     if draw(st.booleans()):
         floats = {k: a for k, a in arrays.items() if k.startswith("logp") or k == "rewards"}
         with np.errstate(all="ignore"):
             single = {k: np.clip(a, -3e38, 3e38).astype(np.float32) for k, a in floats.items()}
         arrays |= single
     drift = draw(st.sampled_from([1.0, 0.0, 0.5, -1.0, 3.0, 1e6]))
-    return build_scenario(**arrays, conventions=draw(CONVENTIONS), drift=drift)
+    return build_scenario(**arrays, terms=terms, conventions=draw(CONVENTIONS), drift=drift)
+
+
+def steps(draw, valid):
+    """Up to three steps for each completion, ending at tokens that count, in order."""
+    shape = (*valid.shape[:2], 3)
+    ends, rewards = np.full(shape, np.nan), np.full(shape, np.nan)
+    for where in np.ndindex(shape[:2]):
+        there = np.flatnonzero(valid[where]).tolist()
+        if there:
+            found = sorted(draw(st.lists(st.sampled_from(there), max_size=3)))
+            ends[where][: len(found)] = found
+            values = st.lists(STEP_REWARD, min_size=len(found), max_size=len(found))
+            rewards[where][: len(found)] = draw(values)
+    return {"step_ends": ends, "step_rewards": rewards}
 
 
 def plain(value):
@@ -733,7 +1524,19 @@ def plain(value):
     return type(value) in (bool, int, float, str, type(None))
 
 
-@given(scenario=scenarios())
+@st.composite
+def larger_groups(draw):
+    """Few values of the reward in groups of up to 12, which what is said of rates is about."""
+    values = st.sampled_from(draw(st.sampled_from([(0, 1), (0, 0, 0, 0, 0, 1), (0, 1, 2e307)])))
+    P, G = draw(st.integers(1, 5)), draw(st.integers(2, 12))
+    rewards = draw(st.lists(values, min_size=P * G, max_size=P * G))
+    rewards = np.reshape(rewards, (P, G)).astype(float)
+    arrays = {"advantages": rewards, "step_rewards": rewards[..., None]}
+    arrays["step_ends"] = np.zeros((P, G, 1))
+    return kinds(rewards, draw(st.floats(0, 1)), conventions=draw(CONVENTIONS), **arrays)
+
+
+@given(scenario=st.one_of(scenarios(), larger_groups()))
 def test_findings_never_raise_never_warn_and_hold_only_plain_numbers(scenario):
     evaluation = evaluate(scenario)
     for finding in find(evaluation):

@@ -20,6 +20,7 @@ from pages._ui.token_text import visible
 MEGABYTE = 2**20
 BEYOND = [
     {"P": LARGEST["P"] + 1}, {"G": LARGEST["G"] + 1}, {"L": LARGEST["L"] + 1},
+    {"P": 1, "S": 257}, {"K": 17}, {"P": 40, "G": 40, "L": 1, "S": 126},
     {"P": 2_000, "G": 101}, {"P": 100, "G": 100, "L": 21}, {"G": 200_000}, {"P": 10**9, "L": 10**9},
 ]  # fmt: skip
 by_sizes = pytest.mark.parametrize("sizes", BEYOND, ids=str)
@@ -72,12 +73,24 @@ def test_sizes_beyond_the_limits_are_refused_with_their_numbers(sizes):
     assert not limits.within(sizes)
 
 
-@by_sizes
+@pytest.mark.parametrize("sizes", [s for s in BEYOND if not {"S", "K"} & s.keys()], ids=str)
 def test_a_link_beyond_the_limits_says_so(sizes):
     size = [sizes.get(axis, 1) for axis in "PGL"]
     message = refusal(decode, linked(size))
     assert "too large" in message
     assert any(f"{n:,}" in message for n in size)
+
+
+def test_a_link_with_more_steps_than_all_cells_says_so():
+    header = {"size": [40, 40, 1], "conventions": {}, "S": 126, "set": ["step_ends"]}
+    message = refusal(decode, f"1-{_sealed(header, Writer())}")
+    assert "40 prompts x 40 completions x 126 steps" in message
+
+
+def test_a_file_with_more_steps_than_all_cells_says_so():
+    steps = np.zeros((40, 40, 126), dtype="i1")
+    assert "126 steps" in refusal(scenario_from_npz, npz(step_ends=steps))
+    assert "126 steps" in refusal(scenario_from_json, written(step_ends=steps.tolist()))
 
 
 @pytest.mark.parametrize("key", ["rewards", "mask", "logp_new", "advantages", "present"])
@@ -102,6 +115,8 @@ PASTES = {
     "one line of a mask": ("mask", WIDE),
     "one column": ("present", "1\n" * 50_000),
     "many prompts": ("rewards", f"[{'[0],' * 30_000}[0]]"),
+    "a long row of steps": ("step_ends", f"[[{'0,' * 50_000}0],[0],[0]]"),
+    "many completions of steps": ("step_rewards", f"[{'[0],' * 30_000}[0]]"),
     "a table": ("rewards", "\n".join(["0 " * 200] * 450)),
 }
 
@@ -147,6 +162,13 @@ def test_lists_that_are_nested_deeply_are_refused(key, depth):
 
 LONG = "x" * 3_000_000
 LONG_FILES = [
+    {"arrays": {"rewards": [[1]]}, "terms": LONG},
+    {"arrays": {"rewards": [[1]]}, "terms": [{"name": LONG}]},
+    {"arrays": {"rewards": [[1]]}, "terms": [{"name": "a", "weight": LONG}]},
+    {"arrays": {"rewards": [[1]]}, "terms": [{"name": "a", "weight": 10**4000}]},
+    {"arrays": {"rewards": [[1]]}, "terms": [{"name": "a", "formula": LONG}]},
+    {"arrays": {"rewards": [[1]]}, "terms": [{"name": "a", "formula": "overlong", LONG: 1}]},
+    {"arrays": {"rewards": [[1]]}, "terms": [{"name": "a", "formula": "overlong", "limit": LONG}]},
     {LONG: 1},
     {"format": LONG},
     {"arrays": {LONG: 1}},

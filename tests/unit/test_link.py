@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grpo_core import Conventions, Texts, build_scenario
+from grpo_core import Choice, Conventions, Texts, build_scenario
 from grpo_core.scenario import same_scenario
+from grpo_core.terms import Term
+from pages._ui.codec.scenarios import mark
 from pages._ui.examples import Example
 from pages._ui.link import ENCODED_LIMIT, LIMIT, LinkError, decode, encode
 from pages._ui.view import View
@@ -54,6 +56,23 @@ def small():
     )
 
 
+STEPS = {
+    "step_ends": [[[0, 1, 1], [1, np.nan, np.nan], [np.nan] * 3, [np.nan, 0, np.nan]]],
+    "step_rewards": [
+        [[1.0, 0.0, -0.5], [1 / 3, np.nan, np.nan], [np.nan] * 3, [np.nan, 1, np.nan]]
+    ],
+}
+TERMS = (Term("format", 0.1), Term("Länge", -2.0, Choice("length_linear", {"per": 10.0})))
+
+
+def stepped(**changes):
+    return small().replace(**{**STEPS, **changes})
+
+
+def shaped(terms=TERMS, values=(((1.0, np.nan), (0.0, -1.0), (1.0, 2.0), (0.1 + 0.2, np.nan)),)):
+    return small().with_terms(terms, values)
+
+
 def example(key, scenario):
     return {key: Example(key, key, "", scenario)}
 
@@ -80,6 +99,16 @@ def with_header(header, rest=b""):
 GOLDEN = (
     "1-NUSf7RwDAAFkAAAZAgAAwH8AAQIBAAMyfQoAFMgDAACAW8SMImIUSw1LBlP0DtKYRC"
     "o_jLSNbEFhBi9GQMWFHrTIMFaKrWVm5mBkYGDgZOJgZORgZGZQ4GfgYORk4oTwJNkFBAA"
+)
+
+
+# The same with steps and terms, as the first version that had them wrote it.
+GOLDEN_SHAPED = (
+    "1-bmAfNF0DAAFkAAAZAgAAwH8AAAAABwYACQIAAAEEAAEDADQAMwAzADMAMwAz-NN_PwABAgEAAzJ9CgAUyAMAAIAA"
+    "AQEBAAQAAMB_FAAJAAADAFUAVQBVAFUAVQBVANX4P3_byIIiYgR0WTAwDekoeStZGVHBQqARJakF8cCMUQxjI_SWpB"
+    "blxpcl5pSmgrPZ4EkTgzT6QeEFKX7S8otyE4ERYaAHTL7w8iJWJ1rJ5_CSPKC3dHSN9IC-gGT2-JzMvNTEIpCpaUWp"
+    "qWD_FaQWAf0HDNHaWFAGRhRnRtpGtqDYgJdqoNJLD1qCGSvF1jIzczAyMDBwMnEwMnIwMjMo8HMxcjJwMQL5LAwO_x"
+    "k4GDmZOCFSkuwCAlwMYMAIApxsnAxwXZyMcD0A"
 )
 
 
@@ -141,8 +170,48 @@ class TestRoundTrip:
                 assert same_scenario(back, scenario)
                 assert same_scenario(view.pinned, base)
 
+    def test_steps_and_terms_come_back_whatever_the_example_holds(self):
+        narrow = {key: [[row[:1] for row in group] for group in STEPS[key]] for key in STEPS}
+        single = {key: np.float32(value) for key, value in STEPS.items()}
+        blank = dict.fromkeys(STEPS, np.full((1, 4, 2), np.nan))
+        narrow = {
+            key: np.where(np.isnan(narrow["step_ends"]), np.nan, narrow[key]) for key in STEPS
+        }
+        states = (
+            small(), stepped(), stepped(**narrow), stepped(**single), stepped(**blank), shaped(),
+            shaped(TERMS[::-1]), shaped((Term("format", 0.2),), [[[1.0]] * 4]), shaped((), None),
+            shaped(TERMS[1:], None), shaped().replace(**STEPS),
+        )  # fmt: skip
+        for base in states:
+            shipped = example("small", base)
+            for scenario in states:
+                link = encode(scenario, View(pinned=base), shipped)
+                back, view = decode(link, shipped)
+                assert same_scenario(back, scenario)
+                assert same_scenario(view.pinned, base)
+
+    def test_a_blank_cell_comes_back_with_the_bits_of_its_nan(self):
+        odd = np.array(STEPS["step_rewards"])
+        odd.view(np.uint64)[np.isnan(odd)] += 1  # a NaN with another payload
+        assert same_scenario(
+            decode(encode(stepped(step_rewards=odd)))[0], stepped(step_rewards=odd)
+        )
+
+    def test_terms_of_an_example_of_another_size_are_known(self):
+        larger = build_scenario(rewards=np.zeros((2, 9)), terms=TERMS[1:])
+        scenario = shaped(TERMS[1:], None)
+        shipped = example("larger", larger)
+        assert same_scenario(decode(encode(scenario, None, shipped), shipped)[0], scenario)
+
 
 class TestLength:
+    def test_steps_of_a_recorded_batch_cost_little(self):
+        scenario = recorded()
+        ends = scenario["mask"].sum(axis=-1, keepdims=True) - [1, 1]  # two at the last token
+        ends = np.where([True, False] | (ends > 4), ends, np.nan)
+        both = scenario.replace(step_ends=ends, step_rewards=ends * 0 + 1.0)
+        assert len(encode(both)) - len(encode(scenario)) < 120
+
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_recorded_batch_fits_without_naming_an_example(self, dtype):
         address = HOST + encode(recorded(dtype))
@@ -189,6 +258,19 @@ class TestForm:
 
     def test_links_of_format_1_stay_readable(self):
         assert same_scenario(decode(GOLDEN)[0], small())
+        assert same_scenario(decode(GOLDEN_SHAPED)[0], shaped().replace(**STEPS))
+
+    def test_the_mark_of_what_was_linked_to_before_there_were_steps_stays(self):
+        assert (mark(small()), mark(recorded())) == (1628395875, 3580747478)
+        blank = dict.fromkeys(STEPS, np.full((1, 4, 2), np.nan))
+        assert mark(small().replace(**blank)) == mark(small())
+
+    def test_the_mark_tells_steps_and_terms(self):
+        states = (
+            small(), stepped(), shaped(), shaped(TERMS[::-1]), shaped(TERMS[1:], None),
+            shaped((Term("other", 0.1), TERMS[1])),
+        )  # fmt: skip
+        assert len({mark(scenario) for scenario in states}) == len(states)
 
 
 class TestRefusal:
@@ -316,6 +398,36 @@ class TestRefusal:
             {"V": 10**9, "set": ["mask", "present", "rewards", "dist_new"]},
             {"V": 1, "set": ["mask", "present", "rewards", "dist_new"]},
             {"V": "2"},
+            {"S": 10**9, "set": ["mask", "present", "rewards", "step_ends", "step_rewards"]},
+            {"S": 0, "set": ["mask", "present", "rewards", "step_ends", "step_rewards"]},
+            {"S": True, "set": ["mask", "present", "rewards", "step_ends", "step_rewards"]},
+            {"set": ["mask", "present", "rewards", "step_ends", "step_rewards"]},
+            {"S": 1, "set": ["mask", "present", "rewards", "logp_new", "logp_old", "step_ends"]},
+            {"K": 2, "set": ["mask", "present", "rewards", "logp_new", "logp_old", "term_values"]},
+            {"K": 17},
+            {"K": [1]},
+            {"terms": None},
+            {"terms": {}},
+            {"terms": 5},
+            {"terms": "abcd"},
+            {"terms": [5]},
+            {"terms": [[]]},
+            {"terms": [["a", 1.0, "given", {}]] * 2},
+            {"terms": [["a", 1.0, "length_linear", {}]] * 100_000},
+            {"terms": [["a" * 41, 1.0, "length_linear", {}]]},
+            {"terms": [["", 1.0, "length_linear", {}]]},
+            {"terms": [["\ud800", 1.0, "length_linear", {}]]},
+            {"terms": [[["a"], 1.0, "length_linear", {}]]},
+            {"terms": [["a", "1", "length_linear", {}]]},
+            {"terms": [["a", 10**400, "length_linear", {}]]},
+            {"terms": [["a", True, "length_linear", {}]]},
+            {"terms": [["a", 1.0, "magic", {}]]},
+            {"terms": [["a", 1.0, ["given"], {}]]},
+            {"terms": [["a", 1.0, "length_linear", ["per"]]]},
+            {"terms": [["a", 1.0, "length_linear", {"per": 0}]]},
+            {"terms": [["a", 1.0, "length_linear", {"bad": 1}]]},
+            {"terms": [["a", 1.0, "length_linear", {}, 1]]},
+            {"terms": [["a", 1.0, "given", {}]]},
             {"set": ["mask", "present", "rewards", "logp_new", "logp_old", "dist_new"]},
         ],
         ids=lambda change: str(change)[:40],

@@ -1,5 +1,7 @@
 """What a paste says it did besides putting numbers in."""
 
+import numpy as np
+
 from grpo_core import Texts, build_scenario
 from pages._ui.paste_notes import paste_notes, without_stale_texts
 from pages._ui.tables import paste_array
@@ -41,6 +43,26 @@ def test_a_short_row_takes_its_positions_out_of_the_mask():
     after, notes = pasted("logp_old", "[[-1, -2], [-3]]")
     assert after["mask"].tolist() == [[[True, True], [True, False]]]
     assert notes == ("1 position without a pasted number left the mask.",)
+
+
+def test_steps_at_positions_that_are_gone_are_named():
+    ends, rewards = [[[0, 1], [1, np.nan]]], [[[1, 0], [1, np.nan]]]
+    stepped = BEFORE.replace(step_ends=ends, step_rewards=rewards)
+    after = paste_array(stepped, "logp_old", "[[-1], [-2]]", 0)
+    assert np.nansum(after["step_ends"] == 0) == 1
+    assert "2 steps went with the positions that are gone." in paste_notes(
+        stepped, after, "logp_old"
+    )
+    same = paste_array(stepped, "logp_old", "[[-1, -2], [-3, -4]]", 0)
+    assert paste_notes(stepped, same, "logp_old") == ()
+
+
+def test_an_array_that_was_not_there_is_no_change_of_anything_else():
+    for key in ("token_ids", "token_rewards"):
+        after = paste_array(BEFORE, key, "[[1, 2], [3, 4]]", 0)
+        assert paste_notes(BEFORE, after, key) == ()
+        grown = paste_array(BEFORE, key, "[[1, 2, 1], [3, 4, 1]]", 0)
+        assert "logp_new, logp_old and logp_ref hold" in paste_notes(BEFORE, grown, key)[1]
 
 
 def test_a_number_pasted_where_the_mask_is_off_is_named():

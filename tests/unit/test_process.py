@@ -90,7 +90,7 @@ BAD = {
     "end between two tokens": ([[1], [0]], [[0.5], [0]], "completion 0, step 0 is 0.5"),
     "end in padding": ([[1], [0]], [[0], [3]], "completion 1, step 0 is 3; wanted a token that"),
     "out of order": ([[1, 0], [0]], [[2, 1], [0]], "completion 0, step 1 is 1; wanted steps in"),
-    "reward missing": ([[1, None], [0]], [[0, 1], [0]], "completion 0, step 1 is nan"),
+    "reward missing": ([[1, None], [0]], [[0, 1], [0]], "completion 0, step 1 is missing"),
     "reward infinite": ([[1], [np.inf]], [[0], [0]], "completion 1, step 0 is inf"),
     "counts differ": ([[1, 0], [0]], [[0], [0]], "completion 0 has 2 step rewards and 1 step"),
     "completions missing": ([[1]], [[0]], "1 prompts with [1] completions; expected 1 with 2"),

@@ -33,11 +33,43 @@ def test_all_lists_every_public_thing_of_the_package():
     assert public == set(PUBLIC)
 
 
-PROMISED = {"ARRAYS", "STAGES", "Conventions", "Choice", "Scenario", "Evaluation", "ScenarioError"}
+PROMISED = {
+    *("ARRAYS", "STAGES", "TERMS", "Conventions", "Choice", "Term"),
+    *("Scenario", "Evaluation", "ScenarioError"),
+    *("evaluate", "group_advantages", "grpo_objective", "process_advantages", "shaped_rewards"),
+}
 
 
 def test_promised_names_are_there():
-    assert PROMISED | {"evaluate", "group_advantages", "grpo_objective"} <= set(PUBLIC)
+    assert set(PUBLIC) >= PROMISED
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("group_advantages", "(rewards, eps=1e-08)"),
+        (
+            "grpo_objective",
+            "(logp, old_logp, ref_logp, rewards, mask, epsilon=0.2, beta=0.04, eps=1e-08)",
+        ),
+    ],
+)
+def test_promised_signatures(name, signature):
+    assert str(inspect.signature(getattr(grpo_core, name))) == signature
+
+
+def test_promised_arguments_of_process_advantages_and_shaped_rewards():
+    def promised(function, *wanted):
+        parameters = inspect.signature(function).parameters.values()
+        positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        assert positional == list(wanted)
+        return named
+
+    steps = promised(grpo_core.process_advantages, "step_rewards", "step_ends", "mask")
+    assert steps == {"ddof": 0, "eps": 1e-8, "over": "group"}
+    shaping = promised(grpo_core.shaped_rewards, "task", "terms", "weights")
+    assert shaping["combine"] == "sum_then_normalize"
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -54,8 +86,10 @@ def test_every_module_says_what_it_is_for(name):
     assert import_module(name).__doc__
 
 
-@pytest.mark.parametrize("name", ["group_advantages", "grpo_objective"])
-def test_numpydoc_sections_of_the_two_promised_functions(name):
+@pytest.mark.parametrize(
+    "name", ["group_advantages", "grpo_objective", "process_advantages", "shaped_rewards"]
+)
+def test_numpydoc_sections_of_the_promised_functions(name):
     text = getattr(grpo_core, name).__doc__
     sections = ("Parameters", "Returns", "Raises", "Notes", "Examples")
     positions = [text.index(f"{section}\n    {'-' * len(section)}\n") for section in sections]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grpo_core import Conventions, build_scenario, evaluate
+from grpo_core import STAGES, Conventions, Term, build_scenario, evaluate
 
 NAN, INF = np.nan, np.inf
 
@@ -105,3 +105,101 @@ def test_penalty_beyond_float32_is_infinite_without_a_warning():
     )
     assert evaluation.scores.tolist() == [[-INF, 0]]
     assert evaluation.scores.dtype == single
+
+
+COMBINING = [key for key in STAGES["rewards"].variants if key != "outcome"]
+
+
+def combined(rewards, column, combine, **options):
+    """Two components of weight 1 without eps; a blank is None."""
+    return evaluate(
+        build_scenario(
+            rewards=[rewards],
+            term_values=[[[value] for value in column]],
+            terms=[Term("term")],
+            conventions=Conventions.of(
+                rewards=(combine, options), advantage=("mean_std", {"eps": 0})
+            ),
+        )
+    )
+
+
+@pytest.mark.parametrize("combine", COMBINING)
+@pytest.mark.parametrize("missing", ["leave_out", "as_zero"])
+def test_a_missing_component_adds_nothing_to_a_sum(combine, missing):
+    computed = combined([1, 0, None], [None, 1, 3], combine, missing=missing)
+    assert computed.scores.tolist() == [[1, 1, 3]]
+    assert computed.scored.all()
+
+
+@pytest.mark.parametrize("combine", COMBINING)
+def test_a_completion_without_any_component_is_scored_as_zero_only(combine):
+    for missing, scored in (("leave_out", False), ("as_zero", True)):
+        computed = combined([1, None], [2, None], combine, missing=missing)
+        assert computed.scores.tolist() == [[3, 0]]
+        assert computed.scored.tolist() == [[True, scored]]
+
+
+ROOT = 0.5**0.5
+
+
+@pytest.mark.parametrize(
+    ("rewards", "column", "combine", "missing", "expected"),
+    [
+        # Sums 1 1 1 0 whatever a blank counts: mean 3/4, std sqrt(3)/4.
+        *(
+            (
+                [1, 0, 1, 0],
+                [None, 1, 0, None],
+                "sum_then_normalize",
+                missing,
+                [3**-0.5, 3**-0.5, 3**-0.5, -(3**0.5)],
+            )
+            for missing in ("leave_out", "as_zero")
+        ),
+        # Where all is blank: left out of 1 1, or 0 beside them, mean 2/3 and std sqrt(2)/3.
+        ([1, 0, None], [None, 1, None], "sum_then_normalize", "leave_out", [0, 0, 0]),
+        ([1, 0, None], [None, 1, None], "sum_then_normalize", "as_zero", [ROOT, ROOT, -2 * ROOT]),
+        # Task 1 -1 1 -1; the term is 1 -1 among the two that have it.
+        ([1, 0, 1, 0], [None, 1, 0, None], "normalize_then_sum", "leave_out", [1, 0, 0, -1]),
+        # Now it is 0 1 0 0: mean 1/4, std sqrt(3)/4, so -1/sqrt(3) three times and sqrt(3).
+        (
+            [1, 0, 1, 0],
+            [None, 1, 0, None],
+            "normalize_then_sum",
+            "as_zero",
+            [1 - 3**-0.5, 3**0.5 - 1, 1 - 3**-0.5, -1 - 3**-0.5],
+        ),
+        # The term is added as it is; blank is nothing either way.
+        ([1, 0, 1, 0], [None, 1, 0, None], "add_after", "leave_out", [1, 0, 1, -1]),
+        ([1, 0, 1, 0], [None, 1, 0, None], "add_after", "as_zero", [1, 0, 1, -1]),
+        # A blank task reward: 1 and 0 among themselves, or 0 1 0: mean 1/3, std sqrt(2)/3.
+        ([None, 1, 0], [1, 0, 0], "add_after", "leave_out", [1, 1, -1]),
+        ([None, 1, 0], [1, 0, 0], "add_after", "as_zero", [1 - ROOT, 2 * ROOT, -ROOT]),
+        ([None, 1, 0], [1, 0, None], "normalize_then_sum", "leave_out", [1, 0, -1]),
+    ],
+)
+def test_what_a_missing_value_does_to_the_advantages(rewards, column, combine, missing, expected):
+    computed = combined(rewards, column, combine, missing=missing)
+    np.testing.assert_allclose(computed.advantages, [expected], atol=1e-15)
+    np.testing.assert_allclose(
+        computed.attribution.parts.sum(axis=0), computed.advantages, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("combine", COMBINING)
+def test_an_absent_completion_has_no_score_under_any_combination(combine):
+    for missing in ("leave_out", "as_zero"):
+        scenario = combined([1, 0, None], [0, 1, None], combine, missing=missing).scenario
+        gone = evaluate(scenario.replace(present=[[1, 1, 0]]))
+        assert gone.scored.tolist() == [[True, True, False]]
+        assert gone.advantages[0, 2] == 0
+
+
+@pytest.mark.parametrize("combine", ["outcome", *COMBINING])
+def test_equal_scores_are_tied_under_every_combination(combine):
+    rewards = [[0.1, 0.1, 0.1], [1.0, 0.0, 0.0]]
+    options = {"terms": [Term("term", 0.3)], "term_values": np.full((2, 3, 1), 0.7)}
+    conventions = Conventions.of(rewards=combine)
+    computed = evaluate(build_scenario(rewards=rewards, conventions=conventions, **options))
+    assert computed.tied.tolist() == [True, False]

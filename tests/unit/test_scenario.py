@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from grpo_core import (
+    Choice,
     Conventions,
     Scenario,
     ScenarioError,
+    Term,
     Texts,
     build_scenario,
     effective_logp_new,
@@ -222,3 +224,96 @@ def test_same_scenario_looks_only_at_cells_that_count():
     assert not same_scenario(small(), small().choose("kl", "k1"))
     assert not same_scenario(small(), small(advantages=[[1, 1]]))
     assert not same_scenario(small(), small(rewards=np.array([[1, 0]], np.float32)))
+    one, other = ([Term("a", weight, Choice("length_linear"))] for weight in (0.5, 0.25))
+    assert same_scenario(small(terms=one), small(terms=one))
+    assert not same_scenario(small(), small(terms=one))
+    assert not same_scenario(small(terms=one), small(terms=other))
+
+
+def with_columns(columns, *terms):
+    """`small` with so many columns of term values and these terms."""
+    return small(term_values=np.ones((1, 2, columns)), terms=terms)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "field"),
+    [
+        (
+            (2, Term("a"), Term("a")),
+            "two terms are called 'a'; give each its own name",
+            "terms",
+        ),
+        (
+            (1, Term("a"), Term("b")),
+            "term_values has 1 columns; wanted one for each of the 2 terms",
+            "term_values",
+        ),
+        ((2,), "term_values has 2 columns; wanted one for each of the 0 terms", "term_values"),
+        (
+            (1, *(Term(str(k)) for k in range(17))),
+            "there are 17 terms; wanted at most 16",
+            "terms",
+        ),
+        ((17,), "term_values has 17 terms; wanted 1 to 16", "term_values"),
+    ],
+)
+def test_terms_that_do_not_fit_are_named(arguments, words, field):
+    with pytest.raises(ScenarioError) as caught:
+        with_columns(*arguments)
+    assert str(caught.value) == words
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("formula", "array"),
+    [
+        ("given", "term_values"),
+        ("format_bonus", "term_values"),
+        ("repetition", "token_ids"),
+        ("per_token", "token_rewards"),
+    ],
+)
+def test_a_term_that_needs_an_array_says_so(formula, array):
+    words = f"the term 'a' is set to '{formula}', which needs the array '{array}'"
+    with pytest.raises(ScenarioError, match=words) as caught:
+        small(terms=[Term("a", 1.0, Choice(formula))])
+    assert caught.value.field == array
+
+
+def test_terms_that_need_no_array_stand_alone():
+    scenario = small(terms=[Term("a", 1.0, Choice("length_linear"))])
+    assert "term_values" not in scenario
+    assert isinstance(scenario.terms, tuple)
+
+
+def test_a_row_that_needs_steps_says_so():
+    with pytest.raises(ScenarioError, match="advantage is set to 'process', which needs the arr"):
+        small(conventions=Conventions.of(advantage="process"))
+
+
+def test_with_terms_replaces_terms_and_values_together():
+    scenario = with_columns(1, Term("a"))
+    other = scenario.with_terms([Term("b"), Term("c")], np.zeros((1, 2, 2)))
+    assert [term.name for term in other.terms] == ["b", "c"]
+    assert other["term_values"].shape == (1, 2, 2)
+    without = scenario.with_terms(())
+    assert (without.terms, "term_values" in without) == ((), False)
+    assert scenario.own_sizes == {"K": 1}
+
+
+def test_terms_stay_when_the_batch_is_resized():
+    scenario = resize(with_columns(2, Term("a"), Term("b")), P=2, G=3, L=1)
+    assert scenario["term_values"].shape == (2, 3, 2)
+    assert np.isnan(scenario["term_values"][0, 2]).all()
+    assert scenario["term_values"][0, :2].tolist() == [[1, 1], [1, 1]]
+    assert [term.name for term in scenario.terms] == ["a", "b"]
+
+
+def test_what_stands_at_cells_that_do_not_count_is_no_term_value():
+    arrays = {
+        "term_values": [[[1.0], [-INF]]],
+        "token_ids": [[[1, 2], [NAN, -1]]],
+        "token_rewards": [[[0.5, 1], [INF, NAN]]],
+    }
+    scenario = small(present=[[1, 0]], terms=[Term("a")], **arrays)
+    assert same_scenario(scenario, scenario.replace(term_values=[[[1.0], [7.0]]]))

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from grpo_core import Conventions, ScenarioError, Texts, build_scenario, evaluate, same_scenario
+from grpo_core import (
+    ARRAYS,
+    Choice,
+    Conventions,
+    ScenarioError,
+    Texts,
+    build_scenario,
+    evaluate,
+    same_scenario,
+)
+from grpo_core.arrays import OWN_AXES
+from grpo_core.terms import Term
 from pages._ui import tables
 
 NAN = np.nan
@@ -178,6 +189,12 @@ def test_formulas_are_compared_on_the_same_rewards():
         ("1;2\r\n3;4", "PG", [[1, 2], [3, 4]]),
         ("[[[-1, -2], [-3]]]", "PGL", [[[-1, -2], [-3, NAN]]]),
         ("[[-1, -2], [-3]]", "PGL", [[[-1, -2], [-3, NAN]]]),
+        ("[[3, 5, 5], [], [2]]", "PGS", [[[3, 5, 5], [NAN] * 3, [2, NAN, NAN]]]),
+        ("[[[], [1]], [[2, 3], []]]", "PGS", [[[NAN, NAN], [1, NAN]], [[2, 3], [NAN, NAN]]]),
+        ("[[], []]", "PGS", [[[NAN], [NAN]]]),
+        ("3 5", "PGS", [[[3, 5]]]),
+        ("[[1, null], [0, 1]]", "PGK", [[[1, NAN], [0, 1]]]),
+        ("1\t0\n\t1", "PGK", [[[1, 0], [NAN, 1]]]),
     ],
 )  # fmt: skip
 def test_numbers_are_read_in_the_forms_that_people_have_them(text, axes, expected):
@@ -209,6 +226,9 @@ def test_a_decimal_comma_that_could_be_something_else_is_refused(text):
         ("[]", "G", "the pasted list is empty"),
         ("[[1, 2], [3]]", "PG", "prompt 1 has 1 values; expected 2"),
         ("[[1], 2]", "PG", "prompt 1 has a single value"),
+        ("[]", "PGS", "the pasted list is empty"),
+        ("[[1], 2]", "PGS", "prompt 0, completion 1 has a single value"),
+        ("[[1, 2], [3]]", "PGK", "prompt 0, completion 1 has 1 values; expected 2"),
         ("[[[1]]]", "PG", "nested 3 deep; wanted 2"),
         ("1 2\n3 4", "G", "2 rows; wanted one group"),
         ("[" * 100_000, "G", "lists more than 4 deep are not read"),
@@ -281,10 +301,116 @@ def test_a_pasted_distribution_brings_its_own_number_of_tokens():
     changed = tables.paste_array(scenario(), "dist_ref", "[0.2, 0.3, 0.5]")
     assert changed["dist_ref"].tolist() == [0.2, 0.3, 0.5]
     assert changed["dist_new"].tolist() == [0.5, 0.5, 0]
-    with pytest.raises(ScenarioError, match="dist_ref: pasted 9 values; wanted 2 to 8"):
+    with pytest.raises(ScenarioError, match="dist_ref: pasted 9 tokens; wanted 2 to 8"):
         tables.paste_array(scenario(), "dist_ref", "1 1 1 1 1 1 1 1 1")
     assert tables.array_as_code(scenario(), "dist_ref") == "dist_ref = np.array([0.9, 0.1])"
     assert tables.paste_array(scenario(), "seed", "12")["seed"] == 12
+
+
+TERMS = (Term("format", 0.1), Term("length", 1.0, Choice("length_linear")))
+VALUES = [[[1, NAN], [0, -1]], [[0.5, 2], [NAN, NAN]]]
+STEPS = {
+    "step_ends": [[[0, 2], [1, NAN]], [[2, NAN], [NAN, NAN]]],
+    "step_rewards": [[[1, 0], [0.5, NAN]], [[2, NAN], [NAN, NAN]]],
+}
+
+
+def test_the_values_of_terms_are_a_table_of_completions_by_terms():
+    start = scenario().with_terms(TERMS, VALUES)
+    frame = tables.array_to_frame(start, "term_values", 0)
+    assert list(frame.columns) == ["0", "1"]
+    assert frame.index.name == "completion"
+    assert_array_equal(frame.to_numpy(), VALUES[0])
+    assert tables.frame_to_array(start, "term_values", frame, 0) is start
+    changed = edited("term_values", 0, "1", "0", None, start)
+    assert_array_equal(changed["term_values"], [[[1, NAN], [NAN, -1]], VALUES[1]])
+    with pytest.raises(ScenarioError, match="prompt 0, completion 1, term 1: inf; wanted a finite"):
+        edited("term_values", 0, "1", "1", np.inf, start)
+
+
+def test_terms_without_values_have_a_blank_table_and_an_edit_puts_it_in():
+    start = scenario().with_terms(TERMS[1:])
+    frame = tables.array_to_frame(start, "term_values", 1)
+    assert frame.isna().all(axis=None)
+    assert tables.frame_to_array(start, "term_values", frame, 1) is start
+    changed = edited("term_values", 1, "0", "0", 3, start)
+    assert_array_equal(changed["term_values"], [[[NAN], [NAN]], [[3], [NAN]]])
+
+
+def test_pasted_values_of_terms_have_a_column_for_each():
+    start = scenario().with_terms(TERMS, VALUES)
+    whole = tables.paste_array(start, "term_values", "[[[1,2],[3,4],[5,6]]]")
+    assert whole.sizes == {"P": 1, "G": 3, "L": 3}
+    part = tables.paste_array(start, "term_values", "1\t\n3\t4", 1)
+    assert_array_equal(part["term_values"], [VALUES[0], [[1, NAN], [3, 4]]])
+    for text in ("1 2 3\n4 5 6", "[[[1],[2]]]"):
+        with pytest.raises(ScenarioError, match="the example has 2 terms, and each needs one"):
+            tables.paste_array(start, "term_values", text, 1)
+    with pytest.raises(ScenarioError, match="pasted 2 columns; the example has 0 terms"):
+        tables.paste_array(scenario(), "term_values", "1 2\n3 4", 1)
+    with pytest.raises(ScenarioError, match="each prompt here has 2 x 2"):
+        tables.paste_array(start, "term_values", "1 2\n3 4\n5 6", 1)
+
+
+def test_values_of_the_only_term_may_be_pasted_as_a_line_of_completions():
+    start = scenario().with_terms(TERMS[1:])
+    for text in ("[1, 2]", "1\n2", "[[1], [2]]"):
+        changed = tables.paste_array(start, "term_values", text, 0)
+        assert_array_equal(changed["term_values"], [[[1], [2]], [[NAN], [NAN]]])
+
+
+def test_one_prompt_s_steps_are_a_table_of_completions_by_steps():
+    start = scenario(**STEPS)
+    frame = tables.array_to_frame(start, "step_ends", 0)
+    assert_array_equal(frame.to_numpy(), [[0, 2], [1, NAN]])
+    assert tables.frame_to_array(start, "step_ends", frame, 0) is start
+    assert edited("step_ends", 0, "0", "1", 1, start)["step_ends"][0, 0].tolist() == [0, 1]
+    with pytest.raises(ScenarioError, match="completion 0, step 1: -1; wanted a token position"):
+        edited("step_ends", 0, "0", "1", -1, start)
+    with pytest.raises(ScenarioError, match="completion 1, step 1 is missing; wanted a finite"):
+        edited("step_ends", 0, "1", "1", 1, start)
+
+
+def test_flags_are_switched_with_steps_and_terms_there():
+    start = scenario(**STEPS).with_terms(TERMS, VALUES)
+    grown = edited("mask", 0, "1", "2", True, start)
+    assert_array_equal(grown["step_ends"], STEPS["step_ends"])
+    off = edited("present", 0, "1", "present", False, start)
+    back = edited("present", 0, "1", "present", True, off)
+    assert same_scenario(back, start)
+    with pytest.raises(ScenarioError, match="completion 0, step 1 is 2; wanted a token that count"):
+        edited("mask", 0, "0", "2", False, start)
+
+
+def test_a_completion_that_comes_back_without_the_token_of_a_step_has_no_steps():
+    off = edited("present", 0, "1", "present", False, scenario(**STEPS))
+    shorter = edited("mask", 0, "1", "1", False, off)
+    back = edited("present", 0, "1", "present", True, shorter)
+    assert_array_equal(back["step_ends"], [[[0, 2], [NAN, NAN]], [[2, NAN], [NAN, NAN]]])
+    assert_array_equal(back["step_rewards"][1], STEPS["step_rewards"][1])
+
+
+def test_a_paste_that_resizes_keeps_steps_and_terms():
+    start = scenario(**STEPS).with_terms(TERMS, VALUES)
+    changed = tables.paste_array(start, "rewards", "[[1, 0, 1]]")
+    assert_array_equal(changed["step_ends"], [[[0, 2], [1, NAN], [NAN, NAN]]])
+    assert_array_equal(changed["term_values"], [[[1, NAN], [0, -1], [NAN, NAN]]])
+
+
+@pytest.mark.parametrize("key", [k for k, spec in ARRAYS.items() if "P" not in spec.axes])
+def test_an_array_beside_the_batch_can_be_pasted_shown_and_edited(key):
+    spec = ARRAYS[key]
+    shape = tuple(OWN_AXES[axis].low for axis in spec.axes)
+    value = next(value for value in (0.5, 8) if spec.rule.holds(value))
+    changed = tables.paste_array(scenario(), key, repr(np.full(shape, value).tolist()))
+    assert_array_equal(changed[key], np.full(shape, value))
+    frame = tables.array_to_frame(changed, key)
+    assert frame.shape == (*shape, 1, 1)[:2]
+    assert tables.frame_to_array(changed, key, frame) is changed
+    if shape:
+        many = np.full((*shape[:-1], OWN_AXES[spec.axes[-1]].high + 1), value)
+        with pytest.raises(ScenarioError, match=f"{key}: pasted {many.shape[-1]} .*; wanted"):
+            tables.paste_array(scenario(), key, repr(many.tolist()))
 
 
 @pytest.mark.parametrize("key", ["rewards", "logp_new", "mask"])

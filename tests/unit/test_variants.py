@@ -52,7 +52,7 @@ def test_each_option_is_complete_and_its_default_allowed(stage, variant, option)
 @pytest.mark.parametrize(("stage", "variant", "option"), OPTIONS)
 @pytest.mark.parametrize(
     "bad",
-    [None, True, "", "nonsense", [], {}, float("nan"), float("inf"), -1, 10**400, np.ones(2)],
+    [None, True, "", "nonsense", [], {}, float("nan"), float("inf"), -1e7, 10**400, np.ones(2)],
     ids=repr,
 )
 def test_a_value_outside_an_options_domain_is_refused_in_words(stage, variant, option, bad):
@@ -79,6 +79,7 @@ def test_number_domain_at_its_ends():
     closed, half_open = Number(low=0, high=1), Number(low=1, high=2, exclusive=True)
     assert [value in closed for value in (-1e-9, 0, 1, 1 + 1e-9)] == [False, True, True, False]
     assert [value in half_open for value in (1, 1.0001, 2)] == [False, True, True]
+    assert [value in Number(low=-1) for value in (-1.5, -1, 0)] == [False, True, True]
     assert 3.0 in Number(integer=True)
     assert 3.5 not in Number(integer=True)
     assert type(Number(integer=True).coerce(3.0)) is int
@@ -112,6 +113,11 @@ def test_open_choices_take_their_defaults():
         ({"kl": ([],)}, r"kl: unknown variant \[\]; choose one of"),
         ({"ratio": ("token", {"beta": 1})}, "ratio.token has no option 'beta'; it has no options"),
         ({"kl": ("k1", {"eps": 1})}, "kl.k1 has no option 'eps'; it has beta, place"),
+        ({"kl": ("k1", {"beta": -1})}, "kl.beta is -1; wanted a number of at least 0"),
+        (
+            {"rewards": ("add_after", {"batch_scale": "none"})},
+            "rewards.add_after has no option 'batch_scale'; it has task_weight, missing, tokens",
+        ),
     ],
 )
 def test_what_is_unknown_is_named_with_what_is_known(choices, words):
