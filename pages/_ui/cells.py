@@ -7,6 +7,8 @@ is read here.
 
 import math
 
+import pandas as pd
+
 from grpo_core import ScenarioError
 
 _SHOWN_DIGITS = 5
@@ -52,5 +54,9 @@ def _short(text):
 
 
 def text_frame(frame):
-    """A frame with its number columns as text; flags stay flags."""
-    return frame.apply(lambda column: column if column.dtype == bool else column.map(cell_text))
+    """A frame with its number columns as text, also where it has no rows; flags stay flags."""
+    columns = {
+        name: column if column.dtype == bool else column.map(cell_text).astype(object)
+        for name, column in frame.items()
+    }
+    return pd.DataFrame(columns, index=frame.index, columns=frame.columns)

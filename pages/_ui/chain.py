@@ -6,15 +6,18 @@ from grpo_core import ScenarioError
 
 from .arithmetic import working
 from .chain_policy import POLICY_WRITERS, drifted_policy
+from .chain_process import PROCESS_WRITERS
 from .chain_recorded import RECORDED_WRITERS
 from .chain_scores import SCORE_WRITERS
+from .chain_shaping import SHAPING_WRITERS
+from .chain_terms import unquoted
 from .numbers import count, number
 from .sheet import TERMS, Sheet
 from .steps import WIDTH, settle
 
 # How each variant of each stage is written out, keyed (stage, variant). A variant that is not
 # here is written as its formula and the numbers that it computed.
-WRITERS = {**SCORE_WRITERS, **POLICY_WRITERS}
+WRITERS = {**SCORE_WRITERS, **SHAPING_WRITERS, **PROCESS_WRITERS, **POLICY_WRITERS}
 
 
 def chain(evaluation, where, width=WIDTH):
@@ -61,6 +64,7 @@ def as_text(steps):
     rows = []
     for step in steps:
         words = ". ".join(part.rstrip(".") for part in (step.label, step.note) if part)
+        words = unquoted(words)  # labels and notes are Markdown
         rows.append(f"{step.text}  # {words}" if step.text else f"# {words}")
     return "\n".join(rows)
 

@@ -6,8 +6,8 @@ clicks; when the reader changes it, the callback runs before anything is drawn.
 
 import streamlit as st
 
-from grpo_core import ARRAYS, STAGES, ScenarioError, resize
-from grpo_core.arrays import LARGEST_SEED, VOCABULARY
+from grpo_core import ARRAYS, STAGES, resize
+from grpo_core.arrays import LARGEST_SEED, OWN_AXES
 from grpo_core.estimators import resize_distributions, seed_of, with_distributions
 from grpo_core.variants import Number
 
@@ -22,17 +22,6 @@ from .token_text import visible
 _STEPS = {"P": "Prompts", "G": "Completions", "L": "Tokens"}
 # Larger tables than this cannot be edited by hand; files and links may hold more.
 _LARGEST = {"P": 64, "G": 64, "L": 512}
-
-
-def _guarded(change, message_at):
-    """Run a change; a refusal becomes the message of one place, the state stays."""
-    here = state.store()
-    try:
-        change()
-    except ScenarioError as error:
-        here.errors[message_at] = str(error)
-    else:
-        here.errors.pop(message_at, None)
 
 
 def show_error(place):
@@ -56,7 +45,7 @@ def variant_picker(stage, where):
         _offered(row, state.store().scenario),
         key=key,
         format_func=lambda variant: row.variants[variant].label,
-        on_change=answering(key, lambda: _guarded(change, key)),
+        on_change=answering(key, lambda: state.attempt(change, key)),
         help=f"{chosen.choose_when} TRL: `{chosen.trl}`. verl: `{chosen.verl}`. {chosen.source}.",
     )
     show_error(key)
@@ -87,7 +76,7 @@ def option_input(stage, option, where):
             key=key,
             step=1 if option.domain.integer else _step(st.session_state[key]),
             format="%d" if option.domain.integer else "%g",
-            on_change=answering(key, lambda: _guarded(change, key)),
+            on_change=answering(key, lambda: state.attempt(change, key)),
             help=help_text,
         )
     else:
@@ -96,7 +85,7 @@ def option_input(stage, option, where):
             list(option.domain.words),
             key=key,
             format_func=lambda value: option.domain.words[value],
-            on_change=answering(key, lambda: _guarded(change, key)),
+            on_change=answering(key, lambda: state.attempt(change, key)),
             help=help_text,
         )
     show_error(key)
@@ -183,7 +172,7 @@ def size_inputs(where):
             most = max(_LARGEST[axis], here.scenario.sizes[axis])
             st.number_input(
                 label, 1, most, step=1, key=key,
-                on_change=answering(key, lambda change=change: _guarded(change, message_at)),
+                on_change=answering(key, lambda change=change: state.attempt(change, message_at)),
             )  # fmt: skip
     show_error(message_at)
 
@@ -199,13 +188,13 @@ def paste(key, text, message_at):
         state.load(after)
         here.note = " ".join(paste_notes(before, after, key))
 
-    _guarded(change, message_at)
+    state.attempt(change, message_at)
 
 
 def use_texts(prompt, prompt_key, lines_key):
     """Give the shown prompt and its tokens the texts that were typed."""
     typed = st.session_state[prompt_key], st.session_state[lines_key]
-    _guarded(lambda: state.edit(with_lines(state.store().scenario, prompt, *typed)), lines_key)
+    state.attempt(lambda: state.edit(with_lines(state.store().scenario, prompt, *typed)), lines_key)
 
 
 def copy_array(source, targets):
@@ -274,6 +263,7 @@ def sampling_inputs(where):
     """How many tokens the two distributions have, and the seed of the samples."""
     here = state.store()
     size_key, seed_key = f"{where}_size_V", f"{where}_seed"
+    vocabulary = OWN_AXES["V"]
     follow(size_key, with_distributions(here.scenario)["dist_new"].size)
     follow(seed_key, seed_of(here.scenario))
 
@@ -285,8 +275,8 @@ def sampling_inputs(where):
 
     with st.container(horizontal=True, key=f"row_{where}_sampling"):
         st.number_input(
-            "Tokens", *VOCABULARY, step=1, key=size_key,
-            on_change=answering(size_key, lambda: _guarded(resize_vocabulary, size_key)),
+            "Tokens", vocabulary.low, vocabulary.high, step=1, key=size_key,
+            on_change=answering(size_key, lambda: state.attempt(resize_vocabulary, size_key)),
         )  # fmt: skip
         st.number_input(
             "Seed",
@@ -297,6 +287,34 @@ def sampling_inputs(where):
             on_change=answering(seed_key, change_seed),
         )
     show_error(size_key)
+
+
+def scalar_input(name, where, default, label=None):
+    """Number input of an array that is a single number; ``default`` is shown where it is absent.
+
+    Returns
+    -------
+    float
+        The number that holds now.
+    """
+    here, spec, key = state.store(), ARRAYS[name], f"{where}_{name}"
+    now = float(here.scenario.arrays.get(name, default))
+    whole = spec.rule.words.startswith("a whole number")
+    follow(key, int(now) if whole else now)
+
+    def change():
+        state.edit(state.store().scenario.replace(**{name: st.session_state[key]}))
+
+    st.number_input(
+        label or spec.label,
+        key=key,
+        step=1 if whole else _step(now),
+        format="%d" if whole else "%g",
+        on_change=answering(key, lambda: state.attempt(change, key)),
+        help=spec.help,
+    )
+    show_error(key)
+    return now
 
 
 def clicked(key, cells):

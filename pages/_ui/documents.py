@@ -3,6 +3,7 @@
 import json
 import math
 import reprlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,12 +12,13 @@ from grpo_core import (
     STAGES,
     Choice,
     Conventions,
-    Scenario,
     ScenarioError,
     Texts,
     build_scenario,
 )
+from grpo_core.arrays import OWN_AXES
 from grpo_core.scenario import counting_cells
+from grpo_core.terms import Term
 
 from .codec.scenarios import plain_arrays
 from .codec.texts import TEXT_LIMIT
@@ -82,6 +84,8 @@ def said(scenario):
             for stage, choice in scenario.conventions.choices.items()
         }
     }
+    if scenario.terms:
+        rest["terms"] = [_described(term) for term in scenario.terms]
     texts = {}
     if scenario.texts.prompts:
         texts["prompts"] = list(scenario.texts.prompts)
@@ -94,6 +98,11 @@ def said(scenario):
     if texts:
         rest["texts"] = texts
     return {**rest, "drift": scenario.drift}
+
+
+def _described(term):
+    named = {"name": term.name, "weight": term.weight, "formula": term.formula.variant}
+    return {**named, **term.formula.options}
 
 
 def _first_valid(valid):
@@ -130,11 +139,12 @@ def assembled(arrays, document):
             **arrays,
             conventions=_conventions(document.get("conventions", _made_for(arrays))),
             drift=float(drift),
+            terms=_terms(document.get("terms", [])),
         )
     except OverflowError:
         raise ScenarioError("The file holds a number that is too large.") from None
     texts = _texts(document.get("texts", {}), built)
-    return Scenario(plain_arrays(built), built.conventions, texts, built.drift)
+    return replace(built, arrays=plain_arrays(built), texts=texts)
 
 
 def _made_for(arrays):
@@ -155,16 +165,47 @@ def _conventions(given):
         if not isinstance(choice, dict) or not isinstance(choice.get("variant"), str):
             name = reprlib.repr(stage)
             raise ScenarioError(f"conventions: {name} is no table with a variant.", field=stage)
-        options = {key: value for key, value in choice.items() if key != "variant"}
-        for key, value in options.items():
-            finite = math.isfinite(value) if isinstance(value, (int, float)) else True
-            if not isinstance(value, (str, int, float)) or not finite:
-                name = reprlib.repr(f"{stage}.{key}")
-                raise ScenarioError(
-                    f"conventions: {name} is no number or word.", field=f"{stage}.{key}"
-                )
-        choices[stage] = Choice(choice["variant"], options)
+        choices[stage] = Choice(
+            choice["variant"], _options(choice, ("variant",), "conventions", stage)
+        )
     return Conventions(choices)
+
+
+def _options(choice, others, part, stage):
+    """What a choice holds beside `others`: a plain number or word each."""
+    options = {key: value for key, value in choice.items() if key not in others}
+    for key, value in options.items():
+        finite = math.isfinite(value) if isinstance(value, (int, float)) else True
+        if not isinstance(value, (str, int, float)) or not finite:
+            name = reprlib.repr(f"{stage}.{key}")
+            raise ScenarioError(f"{part}: {name} is no number or word.", field=f"{stage}.{key}")
+    return options
+
+
+def _terms(given):
+    most = OWN_AXES["K"].high
+    if not isinstance(given, list) or len(given) > most:
+        raise ScenarioError(f"terms is no list of at most {most} tables.", field="terms")
+    return tuple(_term(term, f"term {k}") for k, term in enumerate(given))
+
+
+def _term(given, spot):
+    if not isinstance(given, dict) or not isinstance(given.get("formula", "given"), str):
+        raise ScenarioError(f"terms: {spot} is no table with a formula.", field="terms")
+    options = _options(given, ("name", "weight", "formula"), "terms", spot)
+    weight = given.get("weight", 1.0)
+    if (
+        isinstance(weight, bool)
+        or not isinstance(weight, (int, float))
+        or not math.isfinite(weight)
+    ):
+        raise ScenarioError(f"terms: the weight of {spot} is no number.", field="terms")
+    try:
+        term = Term(given.get("name"), weight, Choice(given.get("formula", "given"), options))
+    except ScenarioError as error:
+        raise ScenarioError(f"terms: {spot}: {error}", field="terms") from None
+    _check_texts([term.name], f"the name of {spot}", "terms")
+    return term
 
 
 def _texts(given, scenario):
@@ -203,16 +244,16 @@ def _row(texts, first, length, where):
     return placed
 
 
-def _check_texts(texts, spot):
+def _check_texts(texts, spot, part="texts"):
     if not all(isinstance(text, str) for text in texts):
-        raise ScenarioError(f"texts: {spot} holds something that is not a text.")
+        raise ScenarioError(f"{part}: {spot} holds something that is not a text.")
     whole = "".join(texts)
     if len(whole) > TEXT_LIMIT:
-        raise ScenarioError(f"texts: {spot} has more than {TEXT_LIMIT:,} characters.")
+        raise ScenarioError(f"{part}: {spot} has more than {TEXT_LIMIT:,} characters.")
     try:
         whole.encode()
     except UnicodeEncodeError:
-        raise ScenarioError(f"texts: {spot} holds half of a character.") from None
+        raise ScenarioError(f"{part}: {spot} holds half of a character.") from None
 
 
 def laid_out(value, indent=""):

@@ -7,6 +7,7 @@ stays in the table with a message beside it, and the pictures keep the last good
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -21,13 +22,28 @@ from .limits import TABLE_COLUMNS
 from .literal import literal
 
 
-@dataclass
-class Table:
-    """A table that was on the screen: whose it is, its values, and the edits seen so far."""
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What a table edits: its name, its frame, and how an edited frame enters a scenario.
+
+    ``name`` tells the tables of a page apart; it stays when the table starts afresh.
+
+    ``values`` is the frame in full precision; ``read(scenario, frame)`` gives the edited
+    scenario or a `ScenarioError`. With ``dynamic`` rows can be added and removed.
+    """
 
     name: str
-    prompt: int | None
+    label: str
     values: pd.DataFrame
+    read: Callable
+    dynamic: bool = False
+
+
+@dataclass
+class Table:
+    """A table that was on the screen: what it edits, as text, and the edits seen so far."""
+
+    source: Source
     shown: pd.DataFrame
     seen: dict
 
@@ -51,29 +67,54 @@ def editing():
     )
 
 
+_NO_EDITS = {"edited_rows": {}, "added_rows": [], "deleted_rows": []}
+
+
 def _edits(key):
     held = st.session_state.get(key)
     if held is None:
         return None
-    return {int(row): dict(cells) for row, cells in held["edited_rows"].items()}
+    return {
+        "edited_rows": {int(row): dict(cells) for row, cells in held["edited_rows"].items()},
+        "added_rows": [dict(cells) for cells in held["added_rows"]],
+        "deleted_rows": sorted(held["deleted_rows"]),
+    }
 
 
 def _apply(key, table, edits):
     here = state.store()
     try:
-        frame = table.values.copy()
-        for row, cells in edits.items():
-            for column, typed in cells.items():
-                _set_cell(frame, table, row, column, typed)
-        changed = tables.frame_to_array(here.scenario, table.name, frame, table.prompt)
+        changed = table.source.read(here.scenario, _edited(table.source, edits))
     except ScenarioError as error:
         here.errors[key] = str(error)
         return
     here.errors.pop(key, None)
-    state.edit(changed)
+    if changed is not here.scenario:
+        state.edit(changed)
 
 
-def _set_cell(frame, table, row, column, typed):
+def _edited(source, edits):
+    """The table's frame with the edits in it; rows are removed last, as their numbers say."""
+    frame, deleted = source.values.copy(), set(edits["deleted_rows"])
+    kept = [row for row in range(len(frame)) if row not in deleted]
+    for row, cells in edits["edited_rows"].items():
+        if row in deleted:
+            continue
+        now = sum(each < row for each in kept) if source.dynamic else None
+        for column, typed in cells.items():
+            _set_cell(frame, source, row, column, typed, now)
+    frame = frame.iloc[kept]
+    if not edits["added_rows"]:
+        return frame
+    added = source.values.iloc[:0].reindex(range(len(edits["added_rows"])))
+    for row, cells in enumerate(edits["added_rows"]):
+        for column, typed in cells.items():
+            if column in added.columns:  # columns to read come along, empty
+                _set_cell(added, source, row, column, typed, len(kept) + row)
+    return pd.concat([frame, added], ignore_index=True) if len(frame) else added
+
+
+def _set_cell(frame, source, row, column, typed, number=None):
     if column not in frame.columns or not 0 <= row < len(frame):
         raise ScenarioError(f"the table has no cell in row {row}, column {column!r}")
     at = (row, frame.columns.get_loc(column))
@@ -83,11 +124,15 @@ def _set_cell(frame, table, row, column, typed):
         try:
             frame.iloc[at] = read_cell(typed)
         except ScenarioError as error:
-            spot = f"row {frame.index[row]}, column {column}"
-            raise ScenarioError(f"{ARRAYS[table.name].label}, {spot}: {error}") from None
+            spot = f"row {frame.index[row] if number is None else number}, column {column}"
+            raise ScenarioError(f"{source.label}, {spot}: {error}") from None
 
 
-def array_editor(name, prompt=None, *, beside=None, labels=None):
+def _as_it_is(scenario):
+    return scenario
+
+
+def array_editor(name, prompt=None, *, beside=None, labels=None, of=_as_it_is):
     """Draw the editable table of one array, of one prompt or of all.
 
     Parameters
@@ -99,40 +144,75 @@ def array_editor(name, prompt=None, *, beside=None, labels=None):
         Columns to read, such as the completions' texts, drawn left of the array's own.
     labels : dict or None
         Header of a column where it is not the column's name.
+    of : callable
+        Puts into a scenario what the table starts from, where the array is not there.
     """
-    here = state.store()
-    columns = here.scenario.sizes.get(ARRAYS[name].axes[-1:], 0)
+    scenario, spec = of(state.store().scenario), ARRAYS[name]
+    columns = {**scenario.sizes, **scenario.own_sizes}.get(spec.axes[-1:], 0)
     if columns > TABLE_COLUMNS:
         st.caption(
-            f"{ARRAYS[name].label}: {columns:,} columns are too many for a table; at most "
+            f"{spec.label}: {columns:,} columns are too many for a table; at most "
             f"{TABLE_COLUMNS:,} can be edited. Paste the array instead."
         )
         return
-    key = table_key(name, prompt)
+
+    def read(given, frame):
+        whole = of(given)
+        changed = tables.frame_to_array(whole, name, frame, prompt)
+        return given if changed is whole else changed
+
+    def source():
+        return Source(
+            name=f"{name}_{prompt}",
+            label=spec.label,
+            values=tables.array_to_frame(scenario, name, prompt),
+            read=read,
+        )
+
+    editor(table_key(name, prompt), source, beside=beside, labels=labels)
+
+
+def editor(key, source, *, beside=None, labels=None):
+    """Draw an editable table; its source is only asked for when the table starts afresh.
+
+    Parameters
+    ----------
+    key : str
+        See `table_key`.
+    source : callable
+        Gives the `Source`.
+    beside : DataFrame or None
+        Columns to read, drawn left of the table's own.
+    labels : dict or None
+        Header of a column where it is not the column's name.
+    """
+    here = state.store()
     if key not in here.tables or key not in st.session_state:
-        values = tables.array_to_frame(here.scenario, name, prompt)
-        shown = text_frame(values)
-        here.tables[key] = Table(name, prompt, values, shown, {})
+        opened = source()
+        here.tables[key] = Table(opened, text_frame(opened.values), _NO_EDITS)
         here.errors.pop(key, None)
-    shown = here.tables[key].shown
+    table = here.tables[key]
     fixed = [] if beside is None else list(beside.columns)
     st.data_editor(
-        shown if beside is None else pd.concat([beside, shown], axis=1),
+        table.shown if beside is None else pd.concat([beside, table.shown], axis=1),
         key=key,
         disabled=fixed,
-        column_config=_columns(shown, fixed, labels or {}),
+        column_config=_columns(table, fixed, labels or {}),
+        num_rows="dynamic" if table.source.dynamic else "fixed",
         placeholder="",
-        height="content" if len(shown) <= 16 else 595,
-        alt=f"{ARRAYS[name].label}, editable table",
+        height="content" if len(table.shown) <= 16 else 595,
+        alt=f"{table.source.label}, editable table",
     )
-    with st.container(key=f"message_{name}_{prompt}"):
+    with st.container(key=f"message_{table.source.name}"):
         if key in here.errors:
             st.error(literal(here.errors[key]), icon=":material/error:")
 
 
-def _columns(shown, fixed, labels):
-    config = {"_index": st.column_config.Column(pinned=True, disabled=True)}
-    wide = _width(shown)
+def _columns(table, fixed, labels):
+    shown = table.shown
+    rows = None if table.source.dynamic else st.column_config.Column(pinned=True, disabled=True)
+    config = {"_index": rows}
+    wide = _width(shown, labels)
     for column in shown.columns:
         label = labels.get(column, column)
         if is_bool_dtype(shown[column]):
@@ -144,12 +224,14 @@ def _columns(shown, fixed, labels):
     return config
 
 
-def _width(shown):
+def _width(shown, labels):
     """Pixels of a column of numbers, the same for all: room for the longest, and for the header."""
     if len(shown.columns) == 1:
         return None
     longest = max((len(str(cell)) for cell in shown.to_numpy().flat), default=0)
-    return min(max(18 + 8 * longest, 52), 96)
+    header = max(len(str(labels.get(column, column))) for column in shown.columns)
+    beside = 34 if header > 3 else 0  # the pencil of an editable column, where words need room
+    return min(max(18 + 8 * longest, beside + 8 * header, 52), 140 if header > 3 else 96)
 
 
 def table_key(name, prompt=None):

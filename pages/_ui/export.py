@@ -162,6 +162,10 @@ def _sections(scenario):
         stage: SNIPPETS.get((stage, choice.variant)) or recorded(evaluation, stage)
         for stage, choice in scenario.conventions.choices.items()
     }
+    combined = ("rewards", scenario.conventions["rewards"].variant)
+    if evaluation.attribution is not None and combined not in SNIPPETS:
+        # The advantage row judged components then, which its code cannot see in the scores.
+        snippets["advantage"] = recorded(evaluation, "advantage")
 
     def section(stage):
         row = scenario.conventions.variant(stage)
@@ -192,6 +196,7 @@ def _writings(scenario, evaluation):
             single=evaluation.ratio.dtype == np.float32,
             extreme=extreme,
             endless=bool(np.any(np.isinf(scores))),
+            evaluation=evaluation,
         )
         for stage, choice in scenario.conventions.choices.items()
     }

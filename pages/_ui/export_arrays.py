@@ -5,6 +5,8 @@ import textwrap
 import numpy as np
 
 from grpo_core import ARRAYS, STAGES
+from grpo_core.arrays import own_sizes
+from grpo_core.scenario import as_batch
 
 
 def array_lines(scenario):
@@ -17,22 +19,24 @@ def array_lines(scenario):
     Returns
     -------
     list of str
-        Lines that define the arrays by their keys, ``valid``, and the log-probabilities as
-        used: 0 where nothing counts, drift applied.
+        Lines that define the arrays by their keys, in the type in which the batch is computed,
+        ``valid``, and the log-probabilities as used: 0 where nothing counts, drift applied.
+        Shaping terms are named in comments.
     """
-    sizes = ", ".join(f"{axis} = {size}" for axis, size in scenario.sizes.items())
     valid, present = scenario.valid, scenario["present"]
-    needed = {key for stage in STAGES for key in scenario.conventions.variant(stage).needs}
-    optional = [key for key in needed | {"logged_loss"} if key in scenario]
+    alone = present[..., None]
+    keys, dtype = _written(scenario), as_batch(scenario)[0].dtype
+    own = own_sizes({key: scenario[key] for key in keys})
+    sizes = ", ".join(f"{axis} = {size}" for axis, size in {**scenario.sizes, **own}.items())
     written = {}
-    lines = [f"# {sizes}", "nan, inf = np.nan, np.inf"]
-    for key, spec in ARRAYS.items():
-        if not (spec.required or key in optional):
-            continue
-        counts = {"PG": present, "PGL": valid, "": True}[spec.axes]
-        filler = np.nan if key == "rewards" else 0
+    lines = [f"# {sizes}", *_term_lines(scenario.terms), "nan, inf = np.nan, np.inf"]
+    for key in keys:
+        spec = ARRAYS[key]
+        counts = {"PG": present, "PGL": valid, "PGS": alone, "PGK": alone}.get(spec.axes, True)
+        filler = np.nan if key == "rewards" or np.isnan(spec.default) else 0
         array = scenario[key] if spec.kind == "bool" else np.where(counts, scenario[key], filler)
-        array = array.astype(scenario[key].dtype)
+        if spec.kind == "float":
+            array = array.astype(dtype if spec.axes else scenario[key].dtype)
         same = next((k for k, other in written.items() if _same(other, array)), None)
         lines += [f"{key} = {same}"] if same else assignment(key, array)
         written[key] = array
@@ -43,6 +47,26 @@ def array_lines(scenario):
         *(f"{key} = np.where(valid, {key}, 0.0)" for key in ("logp_new", "logp_old", "logp_ref")),
     ]
     return lines + _drift_lines(scenario)
+
+
+def _written(scenario):
+    """Arrays that a script needs: the required ones, and what conventions and terms read."""
+    chosen = [scenario.conventions.variant(stage) for stage in STAGES]
+    chosen += [term.variant for term in scenario.terms]
+    needed = {"logged_loss"}.union(*(variant.needs for variant in chosen))
+    return [
+        key for key, spec in ARRAYS.items() if spec.required or (key in needed and key in scenario)
+    ]
+
+
+def _term_lines(terms):
+    """Each term as a comment. `repr` keeps a name on its line, whatever it holds."""
+    lines = []
+    for k, term in enumerate(terms):
+        options = "".join(f", {key} = {value!r}" for key, value in term.formula.options.items())
+        said = f"term {k}: {term.name!r}, weight {term.weight!r}, {term.variant.label}{options}"
+        lines += textwrap.wrap(said, 96, initial_indent="# ", subsequent_indent="#     ")
+    return lines
 
 
 def _same(left, right):

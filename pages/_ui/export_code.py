@@ -4,6 +4,9 @@ The code is written for a reader. It holds the chosen options as named numbers a
 about the others.
 """
 
+from .export_process import PROCESS_SNIPPETS
+from .export_scores import SCORE_SNIPPETS
+from .export_shaping import SHAPING_SNIPPETS
 from .export_spelling import Careful, Snippet
 
 
@@ -46,102 +49,6 @@ def _k3(s):
         "series = near * near / 2 * (1 + near / 3 * (1 + near / 4 * series))",
         f"kl = np.where(np.abs(d) < 0.03, series, {far})",
     ]
-
-
-# What a missing reward counts as: a comment, which completions are scored, and their rewards.
-_MISSING = {
-    "leave_out": (
-        "# a missing reward is left out of its group",
-        "scored = present & ~np.isnan(rewards)",
-        "rewards",
-    ),
-    "as_zero": (
-        "# a missing reward counts as 0",
-        "scored = present",
-        "np.where(np.isnan(rewards), 0.0, rewards)",
-    ),
-}
-
-
-def _outcome(w):
-    comment, scored, scores = _MISSING[w.options["missing"]]
-    if w.in_reward:
-        scores = w.spelling.less_summed(scores, "reward_penalty", "axis=-1")
-    return [comment, scored, f"scores = np.where(scored, {scores}, 0.0)"]
-
-
-def _statistics(w, ddof):
-    scores = "scaled" if w.extreme else "scores"
-    divisor = f"np.maximum(count - {ddof}, 1)" if ddof else "count"
-    return [
-        "count = np.maximum(scored.sum(axis=1, keepdims=True), 1)  # (P, 1)",
-        *(["scores = scores.astype(np.float64)"] if w.single else []),
-        *(_scaled(w) if w.extreme else []),
-        "# measured from the group's first score: exactly 0 in a group of equal scores",
-        f"first = np.take_along_axis({scores}, np.argmax(scored, axis=1)[:, None], axis=1)",
-        f"shifted = np.where(scored, {scores} - first, 0.0)",
-        "shift = shifted.sum(axis=1, keepdims=True) / count",
-        "deviation = np.where(scored, shifted - shift, 0.0)  # score - mean",
-        f"spread = np.sqrt((deviation**2).sum(axis=1, keepdims=True) / {divisor})",
-        *(["spread = np.where(count > 1, spread, 0.0)"] if ddof else []),
-        f"mean = {_unscaled(w, 'first + shift')}[:, 0]",
-        f"std = {_unscaled(w, 'spread')}[:, 0]",
-    ]
-
-
-def _scaled(w):
-    finite = "scores / unit"
-    if w.endless:
-        finite = "np.where(np.isinf(scores), np.sign(scores), scores / unit)"
-    return [
-        "# in units of a power of two near each group's largest score: squares stay in range",
-        "peak = np.max(np.abs(scores), axis=1, keepdims=True)",
-        "unit = 2.0 ** np.floor(np.log2(np.where(peak > 0, peak, 1.0)))",
-        f"scaled = {finite}",
-    ]
-
-
-def _unscaled(w, name):
-    if w.extreme:
-        return w.spelling.times(name, "unit")
-    return f"({name})" if " " in name else name
-
-
-def _mean_std(w):
-    ddof = w.options["ddof"]
-    eps = "eps / unit" if w.extreme else "eps"
-    kind = {0: "population std, divided by n", 1: "sample std, divided by n - 1"}[ddof]
-    return [
-        f"# (score - mean) / (std + eps), with the {kind}",
-        f"eps = {w.options['eps']!r}",
-        *_statistics(w, ddof),
-        "equal = spread == 0  # nothing to tell apart: advantage 0",
-        f"advantages = np.where(equal, 0.0, deviation / np.where(equal, 1.0, spread + {eps}))",
-        *_to_tokens(w),
-    ]
-
-
-def _mean_only(w):
-    return [
-        "# score - mean",
-        *_statistics(w, 0),
-        f"advantages = {_unscaled(w, 'deviation')}",
-        *_to_tokens(w),
-    ]
-
-
-def _given(w):
-    return [
-        "# given, not computed; mean and std are for reading",
-        *_statistics(w, 0),
-        "advantages = np.where(present, advantages, 0.0)",
-        *_to_tokens(w),
-    ]
-
-
-def _to_tokens(w):
-    single = ["advantages = advantages.astype(np.float32)"] if w.single else []
-    return [*single, "token_advantages = np.where(valid, advantages[..., None], 0.0)"]
 
 
 def _token(w):
@@ -241,10 +148,9 @@ SNIPPETS = {
     ("kl", "k3"): Snippet(*_kl(_k3, "-np.expm1(d)")),
     ("kl", "k2"): Snippet(*_kl(lambda s: ["kl = d * d / 2"], "-d")),
     ("kl", "k1"): Snippet(*_kl(lambda s: ["kl = 0.0 - d"], "np.ones_like(d)")),
-    ("rewards", "outcome"): Snippet(_outcome),
-    ("advantage", "mean_std"): Snippet(_mean_std),
-    ("advantage", "mean_only"): Snippet(_mean_only),
-    ("advantage", "given"): Snippet(_given),
+    **SCORE_SNIPPETS,
+    **SHAPING_SNIPPETS,
+    **PROCESS_SNIPPETS,
     ("ratio", "token"): Snippet(_token, _token_back),
     ("ratio", "sequence"): Snippet(_sequence, _sequence_back),
     ("surrogate", "clip"): Snippet(_clip),

@@ -7,6 +7,8 @@ lines are written with the helpers of `CAREFUL` instead of operators.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grpo_core import Evaluation
+
 CAREFUL = '''\
 # This batch holds infinities or comes near them, and 0 * inf and inf - inf would be NaN.
 np.seterr(over="ignore", invalid="ignore")
@@ -93,6 +95,20 @@ class Writing:
     single: bool  # float32 arrays: stay in float32, as trainers do
     extreme: bool  # scores so large or small that their squares leave double range
     endless: bool  # infinite scores, from a KL penalty in the reward
+    evaluation: Evaluation
+
+    @property
+    def scenario(self):
+        """The scenario that the script is about."""
+        return self.evaluation.scenario
+
+    def row(self, stage):
+        """Key of a stage's chosen variant."""
+        return self.scenario.conventions[stage].variant
+
+    def option(self, stage, key):
+        """An option of any stage's chosen variant."""
+        return self.scenario.conventions[stage].options[key]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """Scenarios as files: JSON to read and edit, npz for NumPy. Nothing in a file is trusted.
 
 A JSON file holds ``arrays`` (nested lists; null is padding or a missing score, "-inf" minus
-infinity; ``mask`` and ``present`` are 0 and 1 and may be left out), ``conventions``, ``texts``
-and ``drift``. The tokens of a completion are a list of texts or one string with a character
-for each token; shorter than the row, they begin at the first valid position. Arrays named in
-``float32`` are float32. An npz file holds the same, the parts that are not arrays as JSON.
+infinity; ``mask`` and ``present`` are 0 and 1 and may be left out), ``conventions``, ``terms``,
+``texts`` and ``drift``. A shaping term is a table of ``name``, ``weight``, ``formula`` and the
+options of its formula, in the order of the columns of ``term_values``. The tokens of a
+completion are a list of texts or one string with a character for each token; shorter than the
+row, they begin at the first valid position. Arrays named in ``float32`` are float32. An npz
+file holds the same, the parts that are not arrays as JSON.
 """
 
 import io
@@ -25,7 +27,7 @@ FORMAT = "grpo-explorer 1"
 JSON_LIMIT = 20_000_000  # characters
 NPZ_LIMIT = 20_000_000  # bytes, unpacked
 
-_PARTS = ("format", "arrays", "float32", "conventions", "texts", "drift")
+_PARTS = ("format", "arrays", "float32", "conventions", "terms", "texts", "drift")
 _ABOUT = ("title", "teaches", "order", "source")  # what the shipped examples say of themselves
 # RuntimeError: a password, or an unknown compression.
 _BROKEN = (
@@ -100,7 +102,7 @@ def scenario_to_npz(scenario, evaluation=None):
     """Write a scenario, and what was computed from it, as the bytes of an npz file.
 
     The arrays have their own names, those of an `Evaluation` the prefix ``result_``.
-    ``np.load`` reads them; conventions, texts and drift stand in ``about`` as JSON.
+    ``np.load`` reads them; conventions, terms, texts and drift stand in ``about`` as JSON.
     """
     members = dict(scenario.arrays)
     if evaluation is not None:

@@ -44,7 +44,7 @@ def foot(shown, beside=None):
 def _findings(shown):
     """What the numbers say, most important first; each leads to its token and page."""
     heading("What the numbers say")
-    found = state.findings()
+    found = state.findings(shown.evaluation)
     if not found:
         plain("Nothing unusual in these numbers.")
     for index, finding in enumerate(found):

@@ -26,6 +26,7 @@ def token_heatmap(
     titled=True,
     written=False,
     names=("now", "A (pinned)"),
+    over=None,
 ):
     """Heatmap of one per-token quantity.
 
@@ -53,6 +54,9 @@ def token_heatmap(
         Write the token texts into the cells, where they fit.
     names : (str, str)
         What the two states are called where both are drawn.
+    over : callable or None
+        ``over(grid, column, palette)`` gives the shapes and annotations that are drawn over
+        the cells; `column` is the width of one in pixels.
 
     Returns
     -------
@@ -85,6 +89,10 @@ def token_heatmap(
     }
     if titled:
         layout["annotations"] += _heading(evaluation, row, size, palette)
+    if over is not None and not grid.reduced:
+        shapes, annotations = over(grid, size.column, palette)
+        layout["shapes"] += shapes
+        layout["annotations"] += annotations
     return figure(
         traces, palette=palette, height=size.height, margin=size.margin,
         alt=_describe(row, panels), **layout,

@@ -3,14 +3,19 @@
 Within these sizes every page answers in seconds on a small server.
 """
 
-from grpo_core import ScenarioError
+import math
+
+from grpo_core import ARRAYS, ScenarioError
+from grpo_core.arrays import OWN_AXES
 from grpo_core.scenario import SIZES
 
-LARGEST = {"P": 4_096, "G": 512, "L": 32_768}
-CELLS = 200_000  # tokens of one example, padding included
+LARGEST = {"P": 4_096, "G": 512, "L": 32_768, "S": OWN_AXES["S"].high, "K": OWN_AXES["K"].high}
+CELLS = 200_000  # of one array, such as tokens, padding included
 SHOWN_CELLS = 50_000  # of arrays that a page shows as code; more code stalls a browser
 TABLE_COLUMNS = 2_000  # of an editable table; each costs time whether it is seen or not
-_NOUNS = {axis: name.split()[0] for axis, name in SIZES.items()}
+_NAMES = {**SIZES, **{axis: own.noun for axis, own in OWN_AXES.items()}}
+_NOUNS = {**_NAMES, "G": "completions"}
+_CUBES = [axes for axes in dict.fromkeys(spec.axes for spec in ARRAYS.values()) if len(axes) == 3]
 
 
 class BeyondLimits(ScenarioError):
@@ -23,23 +28,26 @@ def check_sizes(sizes):
     Parameters
     ----------
     sizes : mapping from axis to int
-        Any of P, G, L; other axes have limits of their own.
+        Any of P, G, L, S, K; other axes have limits of their own.
 
     Raises
     ------
     BeyondLimits
         One sentence with the numbers that came and those that are allowed.
     """
-    sizes = {axis: size for axis, size in sizes.items() if axis in LARGEST}
-    cells = 1
-    for axis, size in sizes.items():
-        cells *= size
-        if size > LARGEST[axis]:
+    for axis, most in LARGEST.items():
+        if sizes.get(axis, 0) > most:
             raise BeyondLimits(
-                f"The example is too large: it has {size:,} {SIZES[axis]}; at most "
-                f"{LARGEST[axis]:,} are read.",
+                f"The example is too large: it has {sizes[axis]:,} {_NAMES[axis]}; at most "
+                f"{most:,} are read.",
                 field=axis,
             )
+    for axes in _CUBES:
+        _check_cells({axis: sizes[axis] for axis in axes if axis in sizes})
+
+
+def _check_cells(sizes):
+    cells = math.prod(sizes.values())
     if cells > CELLS:
         product = " x ".join(f"{size:,} {_NOUNS[axis]}" for axis, size in sizes.items())
         raise BeyondLimits(

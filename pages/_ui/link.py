@@ -5,7 +5,8 @@ Format 1 is ``1-`` and base64url without padding of
     CRC-32 of the rest (4 bytes) · hard length · hard bytes · deflated soft bytes
 
 where the soft bytes begin with the length of a JSON header and the header itself. A header
-describes one scenario: its ``size``, the arrays that are ``set``, ``conventions``, texts and
+describes one scenario: its ``size``, the arrays that are ``set`` (with ``V``, ``S`` and ``K``,
+the lengths of axes of their own, where they have any), ``conventions``, ``terms``, texts and
 drift; and the ``view``. With ``base`` it names a shipped example (and its ``mark``, so that
 an example that has changed since is noticed) and says only what differs. The ``pinned``
 scenario is a header inside the header; an empty ``base`` there is the main scenario.

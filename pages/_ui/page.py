@@ -8,12 +8,12 @@ page a stale link and lose the last edit.
 import gc
 import itertools
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import streamlit as st
 
-from grpo_core import Evaluation, Scenario
+from grpo_core import Evaluation, Scenario, evaluate
 
 from . import editors, share, state
 from .literal import literal
@@ -35,6 +35,27 @@ class Shown:
     pinned: Evaluation | None
     selected: tuple[int, int, int]
     palette: Palette
+
+    def under(self, change):
+        """What is shown with every state changed alike, e.g. judged by its steps.
+
+        ``change`` takes a scenario; where it gives back the same object nothing is computed.
+        """
+
+        def changed(evaluation):
+            if evaluation is None:
+                return None
+            scenario = change(evaluation.scenario)
+            return evaluation if scenario is evaluation.scenario else evaluate(scenario)
+
+        now = changed(self.evaluation)
+        return replace(
+            self,
+            scenario=now.scenario,
+            evaluation=now,
+            former=changed(self.former),
+            pinned=changed(self.pinned),
+        )
 
     @property
     def where(self):

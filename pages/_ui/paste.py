@@ -14,7 +14,13 @@ from .limits import check_sizes, check_table
 
 MAX_CHARACTERS = 200_000
 _MAX_DEPTH = 4
-_SPECS = {"PG": ARRAYS["rewards"], "PGL": ARRAYS["logp_new"]}
+_SPECS = {
+    "PG": ARRAYS["rewards"],
+    "PGL": ARRAYS["logp_new"],
+    "PGS": ARRAYS["step_rewards"],
+    "PGK": ARRAYS["term_values"],
+}
+_RAGGED = "LS"  # axes along which rows may have unequal lengths
 _SEPARATORS = " ,;\t\r\n"
 _WORDS = {
     "none": np.nan, "null": np.nan, "nan": np.nan, "na": np.nan, "inf": np.inf,
@@ -38,13 +44,14 @@ def parse_numbers(text, axes):
         spreadsheet, or a line of numbers separated by blanks, commas or semicolons. None,
         null, nan and empty spreadsheet cells are NaN; true and false are 1 and 0.
     axes : str
-        ``'G'``, ``'GL'``, ``'PG'`` or ``'PGL'``. Missing leading axes have length 1: a flat
-        list is one prompt's group, and a table is one prompt's completions by tokens.
+        ``'G'``, ``'GL'``, ``'PG'``, ``'PGL'``, ``'PGS'`` or ``'PGK'``. Missing leading axes
+        have length 1: a flat list is one prompt's group, and a table is one prompt's
+        completions by tokens, steps or terms.
 
     Returns
     -------
     ndarray of float64
-        Rows of unequal length along L are filled up with NaN.
+        Rows of unequal length along L or S are filled up with NaN.
 
     Raises
     ------
@@ -221,11 +228,12 @@ def _as_axes(nested, axes):
         raise ScenarioError(
             f"the pasted list is nested {depth} deep; wanted {len(axes)} ({', '.join(axes)})"
         )
-    whole = "PGL" if "L" in axes else "PG"
+    whole = next(each for each in _SPECS if each.endswith(axes))
     for _ in range(len(whole) - depth):
         nested = [nested]
-    if whole == "PGL":
-        nested = _filled_up(nested)
+    if whole[-1] in _RAGGED:
+        # Lists without a step each are a group without steps; one empty list is nothing.
+        nested = _filled_up(nested, whole[-1], least=int(whole[-1] == "S" and depth > 1))
     array = as_array("the pasted list", nested, _SPECS[whole])
     if array.size == 0:
         raise ScenarioError("the pasted list is empty; paste at least one number")
@@ -241,12 +249,13 @@ def _as_one_row(rows):
     return [value for row in rows for value in (row if isinstance(row, list) else [row])]
 
 
-def _filled_up(nested):
-    """Rows of tokens filled up with NaN to the length of the longest."""
+def _filled_up(nested, axis, least):
+    """Rows along an axis filled up with NaN to the length of the longest."""
     rows = [row for group in nested if isinstance(group, list) for row in group]
     width = max((len(row) for row in rows if isinstance(row, list)), default=0)
+    width = max(width, least)
     largest = max((len(group) for group in nested if isinstance(group, list)), default=0)
-    check_sizes({"P": len(nested), "G": largest, "L": width})
+    check_sizes({"P": len(nested), "G": largest, axis: width})
     return [
         [row + [np.nan] * (width - len(row)) if isinstance(row, list) else row for row in group]
         if isinstance(group, list)

@@ -12,7 +12,11 @@ _NOUNS = {
     "G": ("completion per prompt", "completions per prompt"),
     "L": ("token position", "token positions"),
 }
-_PER_TOKEN = [key for key, spec in ARRAYS.items() if spec.axes == "PGL" and spec.kind == "float"]
+_LOGP = [
+    key
+    for key, spec in ARRAYS.items()
+    if spec.axes == "PGL" and spec.kind == "float" and spec.required
+]
 
 
 def without_stale_texts(before, after):
@@ -40,7 +44,7 @@ def paste_notes(before, after, key):
         dropped = " Its texts were dropped." if before.texts != Texts() else ""
         notes.append(f"The example has new sizes: {sizes}.{dropped}")
         grown = any(after.sizes[letter] > before.sizes[letter] for letter in _NOUNS)
-        fillers = [name for name in _PER_TOKEN if name != key and _has_fillers(after[name])]
+        fillers = [name for name in _LOGP if name != key and _has_fillers(after[name])]
         if grown and fillers:
             notes.append(
                 f"Where nothing was pasted, {listing(fillers)} hold their filler "
@@ -50,6 +54,9 @@ def paste_notes(before, after, key):
         ended = int(np.sum(before["mask"] & ~after["mask"]))
         if ended:
             notes.append(f"{count(ended, 'position')} without a pasted number left the mask.")
+    lost = _steps(before) - _steps(after)
+    if before.sizes != after.sizes and lost > 0 and ARRAYS[key].axes != "PGS":
+        notes.append(f"{count(lost, 'step')} went with the positions that are gone.")
     if ARRAYS[key].axes == "PGL" and key != "mask":
         hidden = ~after.valid & (after[key] != ARRAYS[key].default)
         changed = hidden & _differs(before, after, key)
@@ -65,7 +72,15 @@ def _has_fillers(array):
     return bool(np.any(array == ARRAYS["logp_new"].default))
 
 
+def _steps(scenario):
+    """How many steps the completions have in all."""
+    if "step_ends" not in scenario:
+        return 0
+    there = ~np.isnan(scenario["step_ends"]) & scenario["present"][..., None]
+    return int(np.sum(there))
+
+
 def _differs(before, after, key):
-    if before[key].shape != after[key].shape:
+    if key not in before or before[key].shape != after[key].shape:
         return np.ones(after[key].shape, dtype=bool)
     return before[key] != after[key]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from grpo_core.process_views import token_step_rewards
 from grpo_core.variants import table
 
 
@@ -34,6 +35,18 @@ QUANTITIES = table(
         key="token_advantages",
         title="Advantage",
         subtitle="",
+        values=lambda evaluation: evaluation.token_advantages,
+    ),
+    Quantity(
+        key="step_rewards",
+        title="Step rewards",
+        subtitle="of the step that a token belongs to; a bar where it ends",
+        values=lambda evaluation: token_step_rewards(evaluation.scenario),
+    ),
+    Quantity(
+        key="difference",
+        title="Difference",
+        subtitle="process less outcome alone",
         values=lambda evaluation: evaluation.token_advantages,
     ),
     Quantity(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from grpo_core import Scenario, evaluate
+from grpo_core import Scenario, ScenarioError, evaluate
 from grpo_core.findings import find
 
 from .examples import load_examples
@@ -115,6 +115,22 @@ def pin(scenario):
     here.touched = True
 
 
+def attempt(change, place):
+    """Run a change; a refusal becomes the message of one place, and the state stays."""
+    here = store()
+    try:
+        change()
+    except ScenarioError as error:
+        here.errors[place] = str(error)
+    else:
+        here.errors.pop(place, None)
+
+
+def guarded(change, place):
+    """A callback that attempts a change."""
+    return lambda: attempt(change, place)
+
+
 def _keep_selection_inside(here):
     sizes = here.scenario.sizes
     limits = (sizes["P"], sizes["G"], sizes["L"])
@@ -135,9 +151,8 @@ def evaluation_of(scenario):
     return kept[-1]
 
 
-def findings():
-    """What the numbers of the present scenario say; computed once a scenario."""
-    evaluation = evaluation_of(store().scenario)
+def findings(evaluation):
+    """What the numbers of an evaluation say; computed once."""
     remembered = st.session_state.get("findings")
     if remembered is None or remembered[0] is not evaluation:
         remembered = (evaluation, find(evaluation))

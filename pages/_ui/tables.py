@@ -4,18 +4,19 @@ import numpy as np
 import pandas as pd
 
 from grpo_core import ARRAYS, ScenarioError, resize
-from grpo_core.arrays import VOCABULARY
-from grpo_core.errors import place
+from grpo_core.arrays import OWN_AXES
 from grpo_core.estimators import resize_distributions, with_distributions
-from grpo_core.scenario import counting_cells
+from grpo_core.scenario import SIZES, counting_cells
 
 from .group_tables import compare_formulas, comparison_frame, group_table
 from .limits import check_sizes
+from .numbers import count
 from .paste import array_to_code, parse_numbers, parse_rewards
+from .put import cell_error, put, region_of, shape_of
+from .step_tables import STEP_KEYS, paste_step_array, paste_steps
 from .token_text import visible
 
-_LIKE = {"PG": "present", "PGL": "mask"}
-_AXIS_NAMES = {"P": "prompt", "G": "completion", "L": "token", "V": "token"}
+_ROWS = {"P": "prompt", "G": "completion", "V": "token"}
 
 
 def array_to_frame(scenario, key, prompt=None):
@@ -25,20 +26,22 @@ def array_to_frame(scenario, key, prompt=None):
     ----------
     scenario : Scenario
     key : str
-        Key of `ARRAYS`, present in the scenario. Distributions stand at their default if not.
+        Key of `ARRAYS`, present in the scenario. Distributions and values of terms stand at
+        their default if not.
     prompt : int or None
-        One prompt's completions; needed for arrays (P, G, L).
+        One prompt's completions; needed for arrays of three axes.
 
     Returns
     -------
     DataFrame
         (P, G): rows are prompts, columns completions. (P, G) of one prompt: rows are
-        completions, the one column is named `key`. (P, G, L) of one prompt: rows are
-        completions, columns token positions. (V,): rows are tokens. Columns are named '0',
-        '1', ...; float cells that do not count are NaN.
+        completions, the one column is named `key`. (P, G, L), (P, G, S) and (P, G, K) of one
+        prompt: rows are completions, columns token positions, steps or terms. (V,): rows are
+        tokens; so for every array beside the batch. Columns are named '0', '1', ...; float
+        cells that do not count are NaN.
     """
     spec, scenario = ARRAYS[key], _shown(scenario, key)
-    region = _region(prompt)
+    region = region_of(prompt)
     values, counts = scenario[key][region], counting_cells(scenario.arrays, spec)[region]
     if spec.kind == "float":
         values = np.where(counts, values, np.nan).astype(np.float64)
@@ -73,7 +76,7 @@ def frame_to_array(scenario, key, frame, prompt=None):
     A blank cell that does not count keeps what the scenario stores there, so that nothing
     is lost when the mask is switched off and on again.
     """
-    spec, region = ARRAYS[key], _region(prompt)
+    spec, region = ARRAYS[key], region_of(prompt)
     given, scenario = scenario, _shown(scenario, key)
     stored = scenario[key][region]
     rows, columns = _table_shape(stored)
@@ -90,8 +93,8 @@ def frame_to_array(scenario, key, frame, prompt=None):
     stray = np.argwhere(~counts & ~np.isnan(edited))
     if len(stray):
         why = _why_not_counting(scenario, prompt, stray[0])
-        raise _error(spec, prompt, stray[0], why)
-    changed = _put(scenario, spec, prompt, edited)
+        raise cell_error(spec, prompt, stray[0], why)
+    changed = put(scenario, spec, prompt, edited)
     return given if changed is scenario else changed
 
 
@@ -109,6 +112,10 @@ def paste_array(scenario, key, text, prompt=None):
         Where one prompt's numbers go, if the scenario has others. They must have its number
         of completions and no more tokens.
 
+    See Also
+    --------
+    paste_steps : both arrays of steps, which belong together.
+
     Raises
     ------
     ScenarioError
@@ -119,19 +126,19 @@ def paste_array(scenario, key, text, prompt=None):
     A completion whose pasted token values end early ends there: the mask is switched off.
     """
     spec = ARRAYS[key]
-    if not spec.axes:
-        return scenario.replace(**{key: _single(parse_numbers(text, "G"), key)})
-    if spec.axes == "V":
-        values = parse_numbers(text, "G")
-        _check_vocabulary_size(values, key)
-        return _put(resize_distributions(scenario, values.size), spec, None, values)
+    if "P" not in spec.axes:
+        return _paste_beside(scenario, spec, text)
+    if key in STEP_KEYS:
+        return paste_step_array(scenario, key, text, prompt)
     values = parse_numbers(text, spec.axes)
+    if spec.axes == "PGK":
+        values = _columns_of_terms(values, len(scenario.terms))
     pasted = dict(zip(spec.axes, values.shape, strict=True))
     if spec.kind == "bool":
         values = np.where(np.isnan(values), 0.0, values)
     if len(values) == 1 and scenario.sizes["P"] > 1 and prompt is not None:
         values = _widened(values[0], spec, scenario.sizes["L"])
-        here = tuple(scenario.sizes[axis] for axis in spec.axes[1:])
+        here = shape_of(scenario, spec)[1:]
         if values.shape != here:
             raise ScenarioError(
                 f"{key}: pasted {_spelled(values.shape)} values; each prompt here has "
@@ -141,10 +148,10 @@ def paste_array(scenario, key, text, prompt=None):
     else:
         prompt = None
         check_sizes({**scenario.sizes, **pasted})
-        scenario = resize(scenario, **pasted)
+        scenario = resize(scenario, **{axis: pasted[axis] for axis in SIZES if axis in pasted})
     if spec.axes == "PGL" and spec.kind == "float":
         scenario = _end_completions(scenario, prompt, np.isnan(values))
-    return _put(scenario, spec, prompt, values)
+    return put(scenario, spec, prompt, values)
 
 
 def array_as_code(scenario, key):
@@ -169,19 +176,40 @@ def _one_line(text, limit=60):
 
 def _shown(scenario, key):
     """The scenario in which a table finds its array."""
-    return with_distributions(scenario) if ARRAYS[key].axes == "V" else scenario
+    spec = ARRAYS[key]
+    if spec.axes == "PGK" and key not in scenario and scenario.terms:
+        return scenario.replace(**{key: np.full(shape_of(scenario, spec), spec.default)})
+    return with_distributions(scenario) if spec.axes == "V" else scenario
 
 
-def _check_vocabulary_size(values, key):
-    low, high = VOCABULARY
-    if not low <= values.size <= high:
+def _columns_of_terms(values, terms):
+    """Pasted values with a column for each term; those of one term may come as a line."""
+    if terms == 1 and values.shape[:2] == (1, 1):
+        values = values.reshape(1, -1, 1)
+    if values.shape[2] != terms:
+        found, held = count(values.shape[2], "column"), count(terms, "term")
         raise ScenarioError(
-            f"{key}: pasted {values.size} values; wanted {low} to {high}", field=key
+            f"term_values: pasted {found}; the example has {held}, and each needs one",
+            field="term_values",
         )
+    return values
 
 
-def _region(prompt):
-    return () if prompt is None else (prompt,)
+def _paste_beside(scenario, spec, text):
+    """Put in an array that stands beside the batch and has the sizes that were pasted."""
+    values = parse_numbers(text, "G" if len(spec.axes) < 2 else "PG")
+    if not spec.axes:
+        return scenario.replace(**{spec.key: _single(values, spec.key)})
+    for axis, size in zip(spec.axes, values.shape, strict=True):
+        own = OWN_AXES[axis]
+        if not own.low <= size <= own.high:
+            wanted = f"{own.low} to {own.high}" if own.low < own.high else own.low
+            raise ScenarioError(
+                f"{spec.key}: pasted {size} {own.noun}; wanted {wanted}", field=spec.key
+            )
+    if spec.axes == "V":
+        return put(resize_distributions(scenario, values.size), spec, None, values)
+    return scenario.replace(**{spec.key: values})
 
 
 def _table_shape(values):
@@ -191,7 +219,7 @@ def _table_shape(values):
 
 def _row_name(spec, prompt):
     axes = spec.axes if prompt is None else spec.axes[1:]
-    return _AXIS_NAMES[axes[0]] if axes else None
+    return _ROWS.get(axes[:1])
 
 
 def _column_names(spec, prompt, columns):
@@ -218,71 +246,21 @@ def _number(cell, spec, prompt, where):
     try:
         return float(cell)
     except (TypeError, ValueError, OverflowError):
-        raise _error(spec, prompt, where, f"{str(cell)[:24]!r} is not a number") from None
-
-
-def _error(spec, prompt, where, problem):
-    """The house's form of a cell error: array, place, what is wrong, what is wanted."""
-    axes = spec.axes if prompt is None else spec.axes[1:]
-    cell = (*_region(prompt), *(int(i) for i in where))[: len(spec.axes)] if axes else ()
-    spot = f", {place(cell, spec.axes)}" if cell else ""
-    return ScenarioError(f"{spec.key}{spot}: {problem}", field=spec.key, where=cell)
+        raise cell_error(spec, prompt, where, f"{str(cell)[:24]!r} is not a number") from None
 
 
 def _why_not_counting(scenario, prompt, where):
-    cell = (*_region(prompt), *(int(i) for i in where))
+    cell = (*region_of(prompt), *(int(i) for i in where))
     if not scenario["present"][cell[:2]]:
         return "this completion is not there; switch it on in the table of present completions"
     return "this position is padding; switch it on in the mask table first"
-
-
-def _put(scenario, spec, prompt, edited):
-    """Replace a region of one array; blanks that do not count keep what is stored."""
-    region = _region(prompt)
-    counts = counting_cells(scenario.arrays, spec)[region]
-    stored = scenario.arrays.get(spec.key)
-    if stored is None:  # an optional array that was not there
-        stored = np.full(scenario[_LIKE[spec.axes]].shape, spec.default, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        typed = np.asarray(edited).astype(np.float64).astype(_number_type(stored, spec))
-    bad = counts & ~(spec.rule.holds(typed) & (np.isin(typed, (0, 1)) | (spec.kind != "bool")))
-    if np.any(bad):
-        where = np.argwhere(bad)[0]
-        value = np.asarray(edited)[tuple(where)]
-        found = "blank" if np.isnan(value) else f"{value:g}"
-        raise _error(spec, prompt, where, f"{found}; wanted {spec.rule.words}")
-    array = stored.copy()
-    array[region] = np.where(counts | ~np.isnan(typed), typed, stored[region])
-    if spec.key in scenario and array.tobytes() == stored.tobytes():
-        return scenario
-    arrays = {spec.key: array}
-    if spec.kind == "bool":
-        arrays |= _awakened(scenario, spec.key, array)
-    return scenario.replace(**arrays)
-
-
-def _number_type(stored, spec):
-    return np.float64 if spec.kind == "bool" else stored.dtype
-
-
-def _awakened(scenario, key, flags):
-    """Defaults for cells that start to count now and hold what was never a valid value."""
-    after = {**scenario.arrays, key: flags}
-    filled = {}
-    for name, array in scenario.arrays.items():
-        spec = ARRAYS[name]
-        counts = counting_cells(after, spec)
-        invalid = counts & ~spec.rule.holds(array)
-        if spec.kind == "float" and np.any(invalid):
-            filled[name] = np.where(invalid, array.dtype.type(spec.default), array)
-    return filled
 
 
 def _end_completions(scenario, prompt, blank):
     """Switch the mask off behind the last number of each completion."""
     number_follows = np.flip(np.logical_or.accumulate(np.flip(~blank, -1), axis=-1), -1)
     mask = scenario["mask"].copy()
-    mask[_region(prompt)] &= number_follows
+    mask[region_of(prompt)] &= number_follows
     return scenario.replace(mask=mask)
 
 
@@ -316,5 +294,6 @@ __all__ = [
     "parse_numbers",
     "parse_rewards",
     "paste_array",
+    "paste_steps",
     "rewards_frame",
 ]

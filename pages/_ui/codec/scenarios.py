@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from grpo_core import ARRAYS, Choice, Conventions, Scenario, Texts
-from grpo_core.arrays import VOCABULARY
+from grpo_core.arrays import OWN_AXES, own_sizes
 from grpo_core.scenario import SIZES, counting_cells
+from grpo_core.terms import Term
 
 from ..limits import check_sizes, within
 from .integers import Damaged, TooLarge, Writer, plan_integers, read_integers, write_integers
@@ -30,14 +31,14 @@ class Changed(ValueError):
 def describe(scenario, base=None):
     """Header entries and packed arrays of a scenario, or of what differs from a base.
 
-    Arrays of a base of other sizes are of no use; its conventions and texts are.
+    Arrays of a base of other sizes are of no use; its conventions, terms and texts are.
 
     Raises
     ------
     TooLarge
         More than `restore` takes.
     """
-    if not within(scenario.sizes):
+    if not within({**scenario.sizes, **scenario.own_sizes}):
         raise TooLarge("the batch is too large")
     header, writer = {}, Writer()
     cells = plain_arrays(scenario)
@@ -48,10 +49,9 @@ def describe(scenario, base=None):
         header["size"] = list(scenario.sizes.values())
     dropped = [key for key in known if key not in cells]
     sizes = _sizes(cells["mask"].shape, cells)
-    known = _of_size(known, sizes.get("V"))
+    known = _of_size(known, sizes)
     changed = [key for key in _order(cells) if not _equal(cells, known, key)]
-    if any(ARRAYS[key].axes == "V" for key in changed):
-        header["V"] = sizes["V"]
+    header |= own_sizes({key: cells[key] for key in changed})
     named = {
         "set": changed,
         "f4": [key for key in changed if cells[key].dtype == np.float32],
@@ -78,9 +78,9 @@ def restore(header, reader, base=None):
     dtypes = {key: np.float32 if key in single else np.float64 for key in changed}
     along = "words" in header and "all" not in header
     sizes = _sizes(shape, known)
-    if "V" in header:
-        sizes["V"] = _vocabulary(header["V"])
-        known = _of_size(known, sizes["V"])
+    sizes |= {axis: _own_size(axis, header[axis]) for axis in OWN_AXES if axis in header}
+    check_sizes(sizes)
+    known = _of_size(known, sizes)
     cells = {key: array for key, array in known.items() if key not in dropped}
     numbers = _read_arrays(reader, cells, known, sizes, dtypes, along)
     if "all" in header:
@@ -102,9 +102,11 @@ def mark(scenario):
     ]
     texts = [scenario.texts.prompts, scenario.texts.tokens]
     head = [list(scenario.sizes.values()), content, texts, scenario.drift]
+    if scenario.terms:
+        head.append([_described(term) for term in scenario.terms])
     checksum = zlib.crc32(json.dumps(head).encode())
     for key, array in plain_arrays(scenario).items():
-        if np.any(array != ARRAYS[key].default):
+        if not _at_default(array, ARRAYS[key].default):
             checksum = zlib.crc32(f"{key} {array.dtype.str}".encode(), checksum)
             checksum = zlib.crc32(np.ascontiguousarray(array), checksum)
     return checksum
@@ -124,12 +126,14 @@ def resemblance(scenario, base):
 
 
 def _describe_rest(header, scenario, base):
-    """Conventions, drift and texts into the header; returns the numbers of the token texts."""
+    """What is no array into the header; returns the numbers of the token texts."""
     if base is None or scenario.conventions != base.conventions:
         header["conventions"] = {
             stage: [choice.variant, dict(choice.options)]
             for stage, choice in scenario.conventions.choices.items()
         }
+    if scenario.terms != (() if base is None else base.terms):
+        header["terms"] = [_described(term) for term in scenario.terms]
     if scenario.drift != (1.0 if base is None else base.drift):
         header["drift"] = scenario.drift
     if scenario.texts == (Texts() if base is None else base.texts):
@@ -151,7 +155,24 @@ def _restore_rest(header, base, cells, numbers):
     drift = header.get("drift", 1.0 if base is None else base.drift)
     if conventions is None or type(drift) not in (int, float):
         raise Damaged("conventions are missing, or the drift is not a number")
-    return Scenario(cells, conventions, texts, drift)
+    terms = () if base is None else base.terms
+    if "terms" in header:
+        terms = _restored_terms(header["terms"])
+    return Scenario(cells, conventions, texts, drift, terms)
+
+
+def _described(term):
+    return [term.name, term.weight, term.formula.variant, dict(term.formula.options)]
+
+
+def _restored_terms(described):
+    """The reverse of `_described` for each term; what they hold is checked by `Term`."""
+    if not isinstance(described, list) or len(described) > OWN_AXES["K"].high:
+        raise Damaged("the terms are no list, or too many")
+    terms = [Term(name, weight, Choice(*formula)) for name, weight, *formula in described]
+    for term in terms:
+        term.name.encode()  # refuses half a surrogate pair
+    return tuple(terms)
 
 
 def _write_arrays(writer, cells, known, sizes, changed, numbers):
@@ -206,28 +227,28 @@ def _is_column(key, axes):
 
 def _counts(cells, axes, sizes):
     """Cells that count in any array with these axes."""
-    stand_in = np.empty(tuple(sizes[axis] for axis in axes), dtype=bool)
+    stand_in = np.broadcast_to(False, tuple(sizes[axis] for axis in axes))
     return counting_cells({**cells, "": stand_in}, SimpleNamespace(key="", axes=axes))
 
 
 def _sizes(shape, cells):
-    """Length of each axis, that of the vocabulary where there is one; `shape` is the mask's."""
-    own = [array.size for key, array in cells.items() if ARRAYS[key].axes == "V"]
-    return {**dict(zip(SIZES, shape, strict=True)), **({"V": own[0]} if own else {})}
+    """Length of each axis, of those in `OWN_AXES` where there are any; `shape` is the mask's."""
+    return {**dict(zip(SIZES, shape, strict=True)), **own_sizes(cells)}
 
 
-def _of_size(known, vocabulary):
-    """Arrays of a base, without those over another vocabulary."""
+def _of_size(known, sizes):
+    """Arrays of a base, without those whose own axis has another length."""
     return {
         key: array
         for key, array in known.items()
-        if ARRAYS[key].axes != "V" or array.size == vocabulary
+        if own_sizes({key: array}).items() <= sizes.items()
     }
 
 
-def _vocabulary(size):
-    if type(size) is not int or not VOCABULARY[0] <= size <= VOCABULARY[1]:
-        raise Damaged("the vocabulary has no such size")
+def _own_size(axis, size):
+    own = OWN_AXES[axis]
+    if type(size) is not int or not own.low <= size <= own.high:
+        raise Damaged(f"there is no such number of {own.noun}")
     return size
 
 
@@ -238,6 +259,10 @@ def plain_arrays(scenario):
         counts = counting_cells(scenario.arrays, ARRAYS[key])
         cells[key] = np.where(counts, array, array.dtype.type(ARRAYS[key].default))
     return cells
+
+
+def _at_default(array, default):
+    return bool(np.all((array == default) | (np.isnan(array) & np.isnan(default))))
 
 
 def _equal(cells, known, key):
