@@ -48,7 +48,7 @@ def main(arguments):
     # Without a browser the browser tests fail by themselves, with the line that installs one.
     run(python, "tests.browser.chromium")
     linted = run(python, "ruff", "check", ".")
-    tested = run(python, "pytest", *arguments)
+    tested = run(python, "pytest", "-n", "2", *arguments)
     return linted or tested
 
 

@@ -117,6 +117,9 @@ def test_much_code_is_a_file_and_little_is_on_the_page(P):
 def test_the_prompt_picker_shows_what_a_text_really_contains(row):
     texts = Texts(("a\u202eb\n", "$x$"))
     app = opened(build_scenario(rewards=np.eye(2)).with_texts(texts), row)
-    (picker,) = [box for box in app.selectbox if box.label == "Prompt"][:1]
+    pickers = [box for box in app.selectbox if box.label == "Prompt"][:1]
+    if not pickers and row.group == "Choose":  # a page that shows all prompts at once
+        return
+    (picker,) = pickers
     assert "\u202e" not in "".join(picker.options)
     assert "a\\u202eb↵" in picker.options[0]

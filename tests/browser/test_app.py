@@ -5,6 +5,7 @@ import pytest
 from pages._ui.examples import load_examples
 from pages._ui.link import encode
 from pages._ui.menu import MENU
+from pages._ui.palette import PALETTES
 from pages._ui.view import View
 from tests.browser.grid import (
     OVERLAY,
@@ -22,6 +23,11 @@ EXAMPLES = load_examples()
 DEFAULT = next(iter(EXAMPLES.values())).scenario
 PAGES = list(MENU.values())
 by_page = pytest.mark.parametrize("row", PAGES, ids=[row.key for row in PAGES])
+# What the frame does alike for every page: tried on the first page of each group of the menu.
+FIRST = list({row.group: row for row in reversed(PAGES)}.values())
+by_group = pytest.mark.parametrize("row", FIRST, ids=[row.key for row in FIRST])
+# Pages with a heatmap of tokens, in which a click selects one.
+CLICKED = [row for row in PAGES if row.group == "Compute" or row.key == "Process_rewards"]
 
 
 def figure(page, label):
@@ -55,7 +61,7 @@ def sideways(page):
     )
 
 
-@by_page
+@by_group
 def test_a_cold_deep_link_opens_its_page_with_the_menu_and_its_numbers(row, server, open_page):
     edited = DEFAULT.replace(rewards=[[0.25, 0.0, 0.8, 0.2]])
     link = encode(edited, View((0, 1, 3)), EXAMPLES)
@@ -188,7 +194,7 @@ def test_a_pasted_nested_list_becomes_the_example(open_page):
     assert read_cell(page, editor(page, "table_rewards"), 1, "4") == "1"
 
 
-@by_page
+@pytest.mark.parametrize("row", CLICKED, ids=[row.key for row in CLICKED])
 def test_clicking_a_cell_selects_its_token(row, open_page):
     page = open_page(row.address, height=2400)
     wait_painted(page)
@@ -212,8 +218,15 @@ def test_the_dark_theme_draws_dark_pictures(row, open_page):
     drawn = page.locator(".js-plotly-plot path").evaluate_all(
         "all => all.map(p => getComputedStyle(p)).flatMap(style => [style.fill, style.stroke])"
     )
-    assert {"rgb(107, 167, 230)", "rgb(232, 147, 92)"} & set(drawn)
+    light, dark = (colours(PALETTES[theme]) for theme in ("light", "dark"))
+    assert (dark - light) & set(drawn)
     assert not {"rgb(31, 95, 168)", "rgb(200, 97, 42)"} & set(drawn)
+
+
+def colours(palette):
+    """The named colours of a palette as a browser computes them."""
+    named = (palette.positive, palette.negative, *palette.categories)
+    return {f"rgb({', '.join(str(int(c[i : i + 2], 16)) for i in (1, 3, 5))})" for c in named}
 
 
 @by_page
@@ -224,7 +237,7 @@ def test_a_phone_shows_the_page_without_sideways_scrolling(row, open_page):
     assert page.get_by_role("heading", name=row.question).is_visible()
 
 
-@by_page
+@by_group
 def test_an_embedded_page_has_no_menu(row, open_page):
     page = open_page(f"{row.address}?embed=true")
     wait_painted(page)
@@ -233,7 +246,7 @@ def test_an_embedded_page_has_no_menu(row, open_page):
     assert page.locator(".figure").first.is_visible()
 
 
-@by_page
+@by_group
 def test_a_damaged_link_says_so_and_shows_the_default(row, open_page):
     page = open_page(f"{row.address}?s=1-damaged")
     assert page.get_by_test_id("stAlert").count() == 1
