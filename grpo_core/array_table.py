@@ -3,16 +3,31 @@
 Editors, paste, the link codec, files and error messages read this table.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from .array_rules import (
+    BUDGET,
+    CHANCE,
+    FINITE,
+    FLAG,
+    GROUP,
+    HUNCH,
+    LOGP,
+    POSITION,
+    PROBABILITY,
+    REWARD,
+    SAMPLED,
+    SEED,
+    STEP_REWARD,
+    TERM,
+    TOKEN_ID,
+    WEIGHT,
+    ZERO_ONE,
+    Rule,
+)
 from .variants import table
-
-# Log-softmax in float32 can end up above 0 by rounding alone; more than this is an error.
-LOGP_ROUNDING = 1e-4
-LARGEST_SEED = 999_999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +55,6 @@ OWN_AXES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """What a valid cell may hold, in words and as a test over an array."""
-
-    words: str
-    holds: Callable
-
-
-@dataclass(frozen=True, kw_only=True)
 class ArraySpec:
     """One array: its axes, cell type, filler and rule.
 
@@ -67,61 +74,6 @@ class ArraySpec:
     rule: Rule
     help: str
     required: bool = True
-
-
-def _whole(values, most):
-    """Whole numbers from 0 to `most`; False for NaN and infinities."""
-    inside = np.isfinite(values) & np.greater_equal(values, 0) & np.less_equal(values, most)
-    return inside & np.equal(np.trunc(values), values)
-
-
-_REWARD = Rule(
-    words="a finite number, or blank for a missing score",
-    holds=lambda values: np.isfinite(values) | np.isnan(values),
-)
-_LOGP = Rule(
-    words="a log-probability: a number of at most 0, or -inf",
-    holds=lambda values: np.less_equal(values, LOGP_ROUNDING),  # False for NaN
-)
-_FINITE = Rule(words="a finite number", holds=np.isfinite)
-_PROBABILITY = Rule(
-    words="a probability or a weight: a finite number of at least 0",
-    holds=lambda values: np.isfinite(values) & np.greater_equal(values, 0),
-)
-_SEED = Rule(
-    words=f"a whole number from 0 to {LARGEST_SEED:,}",
-    holds=lambda values: _whole(values, LARGEST_SEED),
-)
-_TERM = Rule(
-    words="a finite number, or blank where the term does not apply",
-    holds=lambda values: np.isfinite(values) | np.isnan(values),
-)
-_STEP_REWARD = Rule(
-    words="a finite number, or blank where there is no step",
-    holds=lambda values: np.isfinite(values) | np.isnan(values),
-)
-_POSITION = Rule(
-    words="a token position: a whole number of at least 0, or blank for no step",
-    holds=lambda values: np.isnan(values) | _whole(values, np.inf),
-)
-# The largest up to which float32 holds every whole number.
-_TOKEN_ID = Rule(
-    words="the id of a token: a whole number of at least 0",
-    holds=lambda values: _whole(values, 2**24),
-)
-_CHANCE = Rule(
-    words="a chance: a number from 0 to 1",
-    holds=lambda values: np.greater_equal(values, 0) & np.less_equal(values, 1),
-)
-_GROUP = Rule(
-    words="a whole number from 2 to 512",
-    holds=lambda values: _whole(values, 512) & np.greater_equal(values, 2),
-)
-_BUDGET = Rule(
-    words="a whole number from 4 to 65,536",
-    holds=lambda values: _whole(values, 65_536) & np.greater_equal(values, 4),
-)
-_FLAG = Rule(words="true or false", holds=lambda values: np.ones(np.shape(values), bool))
 
 
 def _optional(key, axes, label, rule, text, default=0.0):
@@ -145,7 +97,7 @@ ARRAYS = table(
         kind="float",
         default=0.0,
         label="Rewards",
-        rule=_REWARD,
+        rule=REWARD,
         help="One score per completion. Blank means that it was not scored.",
     ),
     ArraySpec(
@@ -154,7 +106,7 @@ ARRAYS = table(
         kind="float",
         default=-1.0,
         label="Log-probabilities, new policy",
-        rule=_LOGP,
+        rule=LOGP,
         help="Of each sampled token under the policy being trained.",
     ),
     ArraySpec(
@@ -163,7 +115,7 @@ ARRAYS = table(
         kind="float",
         default=-1.0,
         label="Log-probabilities, old policy",
-        rule=_LOGP,
+        rule=LOGP,
         help="Of each sampled token under the policy that sampled it.",
     ),
     ArraySpec(
@@ -172,7 +124,7 @@ ARRAYS = table(
         kind="float",
         default=-1.0,
         label="Log-probabilities, reference policy",
-        rule=_LOGP,
+        rule=LOGP,
         help="Of each sampled token under the frozen reference policy.",
     ),
     ArraySpec(
@@ -181,7 +133,7 @@ ARRAYS = table(
         kind="bool",
         default=True,
         label="Mask",
-        rule=_FLAG,
+        rule=FLAG,
         help="Which token positions count. Padding, tool output and the like do not.",
     ),
     ArraySpec(
@@ -190,49 +142,56 @@ ARRAYS = table(
         kind="bool",
         default=True,
         label="Present",
-        rule=_FLAG,
+        rule=FLAG,
         help="Off for completions that are not there, where groups are of unequal size.",
     ),
     _optional(
         "advantages",
         "PG",
         "Advantages, given",
-        _FINITE,
+        FINITE,
         "Advantages computed elsewhere, e.g. logged by a trainer.",
+    ),
+    _optional(
+        "token_advantages",
+        "PGL",
+        "Advantages per token, given",
+        FINITE,
+        "Advantages of single tokens, computed elsewhere.",
     ),
     _optional(
         "logged_loss",
         "",
         "Loss, logged",
-        _FINITE,
+        FINITE,
         "The loss that a trainer reported for this batch, to compare with.",
     ),
     _optional(
         "dist_new",
         "V",
         "Distribution, policy",
-        _PROBABILITY,
+        PROBABILITY,
         "Probability of each token of a small vocabulary under the policy.",
     ),
     _optional(
         "dist_ref",
         "V",
         "Distribution, reference",
-        _PROBABILITY,
+        PROBABILITY,
         "Probability of each token of a small vocabulary under the reference policy.",
     ),
     _optional(
         "seed",
         "",
         "Seed",
-        _SEED,
+        SEED,
         "Chooses the tokens that are sampled from the distribution of the policy.",
     ),
     _optional(
         "step_ends",
         "PGS",
         "Step ends",
-        _POSITION,
+        POSITION,
         "Position of the last token of each step, in order. Blank where there is no step.",
         default=np.nan,
     ),
@@ -240,7 +199,7 @@ ARRAYS = table(
         "step_rewards",
         "PGS",
         "Step rewards",
-        _STEP_REWARD,
+        STEP_REWARD,
         "One score for each step of a completion.",
         default=np.nan,
     ),
@@ -248,7 +207,7 @@ ARRAYS = table(
         "term_values",
         "PGK",
         "Shaping terms",
-        _TERM,
+        TERM,
         "Value of each shaping term for each completion. Blank where it does not apply.",
         default=np.nan,
     ),
@@ -256,21 +215,51 @@ ARRAYS = table(
         "token_rewards",
         "PGL",
         "Rewards per token",
-        _FINITE,
+        FINITE,
         "A reward for each token, read by shaping terms that are given per token.",
     ),
     _optional(
         "token_ids",
         "PGL",
         "Token ids",
-        _TOKEN_ID,
+        TOKEN_ID,
         "Which token of the vocabulary each one is, read by the repetition term.",
+    ),
+    _optional(
+        "logp_sampler",
+        "PGL",
+        "Log-probabilities, sampler",
+        SAMPLED,
+        "As the engine that sampled reported them. Blank where it reported none.",
+        default=np.nan,
+    ),
+    _optional(
+        "sampler_weights",
+        "PGL",
+        "Sampler weights, given",
+        WEIGHT,
+        "Weights for the mismatch of sampler and trainer, computed elsewhere.",
+        default=1.0,
+    ),
+    _optional(
+        "entropy",
+        "PGL",
+        "Entropy",
+        WEIGHT,
+        "Of the policy's distribution at each token, in nats.",
+    ),
+    _optional(
+        "truncated",
+        "PG",
+        "Truncated",
+        ZERO_ONE,
+        "1 for a completion that was cut at the length limit, else 0.",
     ),
     _optional(
         "arm_rates",
         "B",
         "Success rates of two arms",
-        _CHANCE,
+        CHANCE,
         "How often each of two answers is right.",
         default=0.5,
     ),
@@ -278,28 +267,28 @@ ARRAYS = table(
         "potential",
         "F",
         "Potential",
-        _FINITE,
+        FINITE,
         "Of the start, of the middle and of the end of a task of two steps.",
     ),
     _optional(
         "reward_chances",
         "NM",
         "Chances of each reward",
-        _PROBABILITY,
+        PROBABILITY,
         "How often each value of the reward comes up, for each kind of prompt.",
     ),
     _optional(
         "reward_values",
         "M",
         "Values of the reward",
-        _FINITE,
+        FINITE,
         "What an answer can be worth: 0 and 1, or graded.",
     ),
     _optional(
         "group_size",
         "",
         "Group size",
-        _GROUP,
+        GROUP,
         "Completions for each prompt, in what is computed beside the batch.",
         default=8.0,
     ),
@@ -307,7 +296,7 @@ ARRAYS = table(
         "budget",
         "",
         "Budget",
-        _BUDGET,
+        BUDGET,
         "Completions that one update may cost: prompts times group size.",
         default=256.0,
     ),
@@ -315,21 +304,38 @@ ARRAYS = table(
         "answer_logits",
         "QA",
         "Logits of answers",
-        _FINITE,
+        FINITE,
         "Of a small policy that gives one of a few answers to each kind of prompt.",
     ),
     _optional(
         "answer_rewards",
         "QA",
         "Rewards of answers",
-        _FINITE,
+        FINITE,
         "What each answer of the small policy is worth.",
     ),
     _optional(
         "stop_logits",
         "T",
         "Logits of stopping",
-        _FINITE,
+        FINITE,
         "Of a small policy that may stop after each token.",
+    ),
+    _optional(
+        "hunch",
+        "",
+        "Accuracy of the hunch",
+        HUNCH,
+        "How often the small policy is right about whether its answer is wrong. At 0.5 it knows "
+        "nothing.",
+        default=0.9,
+    ),
+    _optional(
+        "bonus_weight",
+        "",
+        "Weight of the bonus",
+        FINITE,
+        "Of a bonus that breaks ties, where the example has no shaping term of its own.",
+        default=0.1,
     ),
 )

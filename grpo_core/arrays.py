@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .array_table import ARRAYS, LARGEST_SEED, LOGP_ROUNDING, OWN_AXES, ArraySpec, OwnAxis, Rule
+from .array_rules import LARGEST_SEED, LOGP_ROUNDING, Rule
+from .array_table import ARRAYS, OWN_AXES, ArraySpec, OwnAxis
 from .errors import ScenarioError, place
 
 

@@ -31,7 +31,9 @@ class Batch:
         NaN where there is no step.
     term_values : ndarray, shape (P, G, K), or None
         Columns that shaping terms read.
-    token_rewards, token_ids : ndarray, shape (P, G, L), or None
+    token_rewards, token_ids, token_advantages : ndarray, shape (P, G, L), or None
+    logp_sampler, sampler_weights, entropy : ndarray, shape (P, G, L), or None
+    truncated : ndarray, shape (P, G), or None
     terms : tuple of TermValues
     """
 
@@ -47,6 +49,11 @@ class Batch:
     term_values: np.ndarray | None = None
     token_rewards: np.ndarray | None = None
     token_ids: np.ndarray | None = None
+    token_advantages: np.ndarray | None = None
+    logp_sampler: np.ndarray | None = None
+    sampler_weights: np.ndarray | None = None
+    entropy: np.ndarray | None = None
+    truncated: np.ndarray | None = None
     terms: tuple = ()
 
     @property

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from .evaluation import Evaluation, evaluate_batch
-from .numerics import norm, times, total
+from .numerics import norm, plus, times, total
 from .scenario import as_batch
 from .stages import STAGES
 from .variants import Choice, OneOf, complete_choice
@@ -39,8 +39,8 @@ class Contributions:
         ``both.whole``, and that is the objective: each time to the last bit, summed as
         `numerics.total` does. Only where a part alone overflows can they not.
     policy, kl : Part
-        Weighted surrogate, and weighted KL penalty with a minus. Their sum is ``both`` up to
-        rounding: each token's two terms are added before they are weighted.
+        Weighted surrogate with its entropy bonus, and weighted KL penalty with a minus. Their
+        sum is ``both`` up to rounding: each token's terms are added before they are weighted.
     gain, drain : float
         Sum of the positive completions' contributions and of the negative ones'.
     """
@@ -58,7 +58,9 @@ def contributions(evaluation):
     completions = both.completions
     return Contributions(
         both=Part(completions=completions, prompts=both.prompts, whole=float(evaluation.objective)),
-        policy=_part(times(evaluation.weight, evaluation.surrogate)),
+        policy=_part(
+            times(evaluation.weight, plus(evaluation.surrogate, evaluation.entropy_bonus))
+        ),
         kl=_part(0 - times(evaluation.weight, evaluation.kl_penalty)),
         gain=float(total(np.maximum(completions, 0))),
         drain=float(total(np.minimum(completions, 0))),
@@ -85,7 +87,7 @@ class Aggregated:
     evaluation : Evaluation
         With objective, loss, mean KL and gradient under that choice.
     first_weight : ndarray, (P, G)
-        Weight of the first valid token of each completion; 0 where there is none.
+        Weight of the first token of each completion that stays in the loss; 0 where there is none.
     """
 
     choice: Choice
@@ -164,7 +166,7 @@ def _label(choice):
 
 
 def _first_weight(evaluation):
-    first = np.argmax(evaluation.valid, axis=2)[..., None]  # (P, G, 1), 0 if none is valid
+    first = np.argmax(evaluation.kept, axis=2)[..., None]  # (P, G, 1), 0 if none stays
     return np.take_along_axis(evaluation.weight, first, axis=2)[..., 0]
 
 

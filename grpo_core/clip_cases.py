@@ -1,10 +1,14 @@
 """What clipping does to each token: the six cases, how many tokens, how much of the gradient."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from .numerics import plus, total
+from .batch import prepare
+from .numerics import exp, plus, times, total
+from .ratio import Ratio
+from .scenario import as_batch
 from .variants import table
 
 
@@ -60,8 +64,7 @@ class CaseCount:
         Of the valid tokens counted, 0 if there are none.
     gradient : float
         Of the policy gradient's size as it would be without clipping: the sum over tokens of
-        ``weight * abs(A) * ratio``. What the stopped cases have of it is lost. 0 if there
-        is none.
+        `unclipped_pull`. What the stopped cases have of it is lost. 0 if there is none.
     where : tuple of int or None
         The token with the largest such gradient; of equal ones the first.
     """
@@ -73,13 +76,26 @@ class CaseCount:
     where: tuple | None
 
 
+# Bands of rows whose bounds are not offsets from a ratio of 1; None bounds something else.
+_BANDS = {
+    ("dppo_tv", None): lambda options: None,
+    ("dppo_kl", None): lambda options: None,
+    ("cispo", "absolute"): lambda options: (0.0, options["epsilon_high"]),
+    ("gmpo", None): lambda options: exp([-options["log_low"], options["log_high"]]),
+}
+
+
 def clip_band(conventions, dtype=np.float64):
     """Edges (low, high) of the clip band in one number type; None where there is no band."""
-    options = conventions["surrogate"].options
+    choice = conventions["surrogate"]
+    band = _BANDS.get((choice.variant, choice.options.get("bound")), _offsets)(choice.options)
+    return None if band is None else tuple(np.dtype(dtype).type(edge) for edge in band)
+
+
+def _offsets(options):
     if "epsilon_low" not in options or "epsilon_high" not in options:
         return None
-    cast = np.dtype(dtype).type
-    return cast(1 - options["epsilon_low"]), cast(1 + options["epsilon_high"])
+    return 1 - options["epsilon_low"], 1 + options["epsilon_high"]
 
 
 def cases_of(flags, ratio, token_advantages, band):
@@ -134,7 +150,7 @@ def clip_cases(evaluation, prompts=None):
     counted = np.zeros_like(evaluation.valid)
     chosen = slice(None) if prompts is None else prompts
     counted[chosen] = evaluation.valid[chosen]
-    pull = np.where(counted, unclipped_pull(evaluation), 0)
+    pull = np.where(counted, times(unclipped_pull(evaluation), evaluation.factor), 0)
     band = clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
     case = cases_of(evaluation, evaluation.ratio, evaluation.token_advantages, band)
     tokens, size = int(np.sum(counted)), float(total(pull))
@@ -160,11 +176,55 @@ def unclipped_pull(evaluation):
     """Size of each token's policy gradient without clipping, against the largest of them.
 
     ``weight * abs(A) * ratio`` (P, G, L), by way of logarithms: ratios may be beyond any number.
+    Where a row's slope is another than A, a token that is not stopped counts with its own. The
+    factor of selection and correction is not in it.
     """
     size = np.abs(evaluation.token_advantages).astype(np.float64)
+    own = _own_slope(evaluation)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        scale = np.log(evaluation.weight.astype(np.float64)) + np.log(size)  # log(0) = -inf
-        log_pull = plus(scale, evaluation.log_ratio)
+        log_slope = plus(np.log(size), evaluation.log_ratio)  # log(0) = -inf
+        if own is not None:
+            log_slope = np.where(_stopped(evaluation), log_slope, np.log(own))
+        log_pull = plus(np.log(evaluation.weight.astype(np.float64)), log_slope)
         top = np.max(log_pull, initial=-np.inf)
         relative = np.where(log_pull == top, 0.0, log_pull - top)  # inf - inf would be NaN
         return np.where(evaluation.valid & (size > 0), np.exp(relative), 0.0)
+
+
+def _stopped(evaluation):
+    return evaluation.clipped_low | evaluation.clipped_high | evaluation.dual_clipped
+
+
+def _own_slope(evaluation):
+    """Size of each token's derivative by logp_new; None where it is ``A * ratio`` or 0."""
+    conventions = evaluation.scenario.conventions
+    if follows_ratio(conventions):
+        return None
+    batch, _ = as_batch(evaluation.scenario)
+    ratio = conventions.run("ratio", batch)
+    surrogate = conventions.run("surrogate", batch, ratio, evaluation.token_advantages)
+    slope = times(surrogate.d_ratio, ratio.ratio).astype(np.float64)
+    return np.abs(slope if surrogate.d_logp is None else plus(slope, surrogate.d_logp))
+
+
+def follows_ratio(conventions):
+    """Whether the slope by the ratio is A or 0; a row that couples tokens itself counts as such."""
+    probe = _probe(conventions)
+    return probe.d_logp is None and probe.d_ratio.item() in (0.0, 1.0)
+
+
+def weights_log_probability(conventions):
+    """Whether the surrogate is a log-probability times a weight, and no function of the ratio."""
+    return _probe(conventions).d_logp is not None
+
+
+@lru_cache(maxsize=256)
+def _probe(conventions):
+    """The surrogate of one token of advantage 1 and a ratio near 1."""
+    ratios, old = np.full((1, 1, 1), 1.01), np.full((1, 1, 1), -1.0)
+    batch = prepare(
+        rewards=np.ones((1, 1)), mask=np.ones((1, 1, 1), bool), present=np.ones((1, 1), bool),
+        logp_new=old + np.log(ratios), logp_old=old, logp_ref=old,
+    )  # fmt: skip
+    ratio = Ratio(np.log(ratios), ratios, lambda gradient: times(gradient, ratios))
+    return conventions.run("surrogate", batch, ratio, np.ones((1, 1, 1)))

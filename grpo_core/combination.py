@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .components import Components
-from .group_statistics import group_statistics, standardised
+from .group_statistics import group_statistics
 from .numerics import plus, times, total
 
 
@@ -18,19 +18,24 @@ from .numerics import plus, times, total
 class Normalised:
     """Scores judged against their group by one advantage row.
 
-    ``mean`` and ``std`` (P,), ``advantages`` (P, G), and ``scale`` (P, 1): what a deviation
-    from the mean is multiplied by, 0 in a group of equal scores.
+    ``mean`` and ``std`` (P,), ``advantages`` (P, G), and ``scale`` (P, 1) or (P, G): what a
+    deviation is multiplied by, 0 in a group of equal scores. ``centre(values, scored)`` gives
+    the deviations (P, G) of any values from the row's baseline; None for the group's mean.
     """
 
     mean: np.ndarray
     std: np.ndarray
     advantages: np.ndarray
     scale: np.ndarray
+    centre: Callable | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Combined:
     """Advantages (P, G), the parts (C, P, G) that add up to them, and per token (P, G, L).
+
+    Where a row is no linear function of the scores (pass@k), the parts of a sum are those of
+    the score: its deviations times the row's scale.
 
     ``past`` (P, G, L) is what terms as returns to go take off for what was earned before a
     token; 0 without such terms.
@@ -49,7 +54,8 @@ def normalised_sum(parts: Components, batch, normalise: Callable):
     A term's part is ``w_k (r_k - its group mean) / (std of the sum + eps)``.
     """
     whole = normalise(_sum(parts.weighted), parts.scored)
-    centred = np.stack([_centred(each, parts.scored) for each in parts.weighted])
+    centre = whole.centre or centred_on_mean
+    centred = np.stack([centre(each, parts.scored) for each in parts.weighted])
     slopes = times(whole.scale, parts.weights[:, None, None])
     return _combined(
         whole.mean, whole.std, whole.advantages, times(whole.scale, centred), slopes, parts, batch
@@ -64,7 +70,9 @@ def sum_of_normalised(parts, batch, normalise, *, batch_scale, batch_eps):
     ]
     weights = parts.weights[:, None, None]
     own = times(weights, np.stack([each.advantages for each in judged]))
-    slopes = times(weights, np.stack([each.scale for each in judged]))
+    # A row with a worth for the only score of a group has one scale for each completion there.
+    scales = [np.broadcast_to(each.scale, each.advantages.shape) for each in judged]
+    slopes = times(weights, np.stack(scales))
     read = normalise(_sum(parts.weighted), parts.scored)  # mean and std, for reading
     middle, factor = BATCH_SCALES[batch_scale](_sum(own), parts.scored, batch, batch_eps)
     centres = np.stack([middle(each) for each in own])[:, None, None]
@@ -100,7 +108,8 @@ def _less_penalty(parts):
     return values
 
 
-def _centred(values, scored):
+def centred_on_mean(values, scored):
+    """Deviations from the group's mean, (P, G); 0 where not scored."""
     statistics = group_statistics(values, scored, 0)
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(statistics.centred, statistics.exponent)
@@ -146,8 +155,8 @@ __all__ = [
     "BATCH_SCALES",
     "Combined",
     "Normalised",
+    "centred_on_mean",
     "normalised_sum",
-    "standardised",
     "sum_of_normalised",
     "terms_added",
 ]

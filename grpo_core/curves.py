@@ -36,10 +36,23 @@ def surrogate_curve(conventions, ratios, advantage):
     Returns
     -------
     value, d_ratio : ndarray, shape (N,)
-        The surrogate and its derivative with respect to the ratio.
+        The surrogate and its derivative with respect to the ratio. A row that weights the
+        log-probability is taken at an old log-probability of 0, where it is the log-ratio.
     """
-    surrogate = _run(conventions, ratios, advantage)
-    return surrogate.value[0, 0], surrogate.d_ratio[0, 0]
+    surrogate, ratio = _run(conventions, ratios, advantage)
+    return surrogate.value[:, 0, 0], _slope(surrogate, ratio.ratio)[:, 0, 0]
+
+
+def _slope(surrogate, ratio):
+    """Derivative by the ratio, whichever way the row gives it."""
+    if surrogate.backward is not None:
+        by_logp = surrogate.backward(np.ones_like(surrogate.value))
+    elif surrogate.d_logp is not None:
+        by_logp = surrogate.d_logp
+    else:
+        return surrogate.d_ratio
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return surrogate.d_ratio + np.where(by_logp == 0, 0.0, by_logp / ratio)
 
 
 @lru_cache(maxsize=256)
@@ -75,20 +88,22 @@ def _bisect(conventions, advantage, below, above, case):
 
 
 def _cases(conventions, ratios, advantage):
-    surrogate = _run(conventions, ratios, advantage)
-    shaped = np.reshape(ratios, (1, 1, -1))
-    return cases_of(surrogate, shaped, np.full(shaped.shape, advantage), clip_band(conventions))[
-        0, 0
-    ]
+    surrogate, ratio = _run(conventions, ratios, advantage)
+    shape = ratio.ratio.shape
+    band = clip_band(conventions)
+    return cases_of(surrogate, ratio.ratio, np.full(shape, advantage), band)[:, 0, 0]
 
 
 def _run(conventions, ratios, advantage):
-    ratios = np.reshape(np.asarray(ratios, dtype=np.float64), (1, 1, -1))
-    nothing, one = np.zeros(ratios.shape), np.ones((1, 1))
+    """Completions of one token each, so that a row over completions sees each ratio alone."""
+    ratios = np.reshape(np.asarray(ratios, dtype=np.float64), (-1, 1, 1))
+    with np.errstate(divide="ignore"):
+        log_ratio = np.log(ratios)
+    one = np.ones((len(ratios), 1))
     batch = prepare(
         rewards=one, mask=np.ones(ratios.shape, bool), present=one.astype(bool),
-        logp_new=nothing, logp_old=nothing, logp_ref=nothing,
+        logp_new=log_ratio, logp_old=np.zeros(ratios.shape), logp_ref=np.zeros(ratios.shape),
     )  # fmt: skip
-    with np.errstate(divide="ignore"):
-        ratio = Ratio(np.log(ratios), ratios, lambda gradient: times(gradient, ratios))
-    return conventions.run("surrogate", batch, ratio, np.full(ratios.shape, float(advantage)))
+    ratio = Ratio(log_ratio, ratios, lambda gradient: times(gradient, ratios))
+    advantages = np.full(ratios.shape, float(advantage))
+    return conventions.run("surrogate", batch, ratio, advantages), ratio

@@ -71,12 +71,6 @@ class Difficulty:
         return self.expected_advantage[:, 0]
 
     @property
-    def when_mixed(self):
-        """`expected_advantage` given that the group is not tied, (P, V); NaN if it always is."""
-        mixed = 1 - self.prompts.same_reward ** (self.G - 1)
-        return _ratio(self.expected_advantage, mixed)
-
-    @property
     def asymmetry(self):
         """Size of `right` against that of `wrong`, (P,).
 
@@ -93,18 +87,6 @@ class Difficulty:
         largest at p = 1/2 where c is largest at the ends.
         """
         return times(self.prompt_weight, self.prompts.variance)
-
-    @property
-    def relative(self):
-        """Weight of each prompt against the mean weight, (P,)."""
-        known = ~np.isnan(self.prompt_weight)
-        mean = np.sum(self.prompt_weight, where=known) / max(np.sum(known), 1)
-        return _ratio(self.prompt_weight, mean)
-
-    @property
-    def limit_advantage(self):
-        """Expected advantage in an endless group, ``(value - mean) / divisor``; (P, V)."""
-        return times(self.prompts.values - self.prompts.mean[:, None], self.limit[:, None])
 
 
 def difficulty(prompts, G, scale="group", *, beside=None, **options):

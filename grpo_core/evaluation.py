@@ -1,11 +1,12 @@
 """evaluate: run all stages once and keep every array that arises on the way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .attribution import Attribution, attribute
-from .numerics import k3, nested_total, norm, plus, times, total
+from .numerics import cast, k3, nested_total, norm, plus, times, total
+from .returns import returns_to_go
 from .scenario import Scenario, as_batch
 
 
@@ -43,8 +44,13 @@ class Evaluation:
         Tokens whose policy gradient is stopped, aware of the advantage's sign.
     kl_penalty, reward_penalty : ndarray, (P, G, L)
         What the KL takes from the per-token objective, and from the reward; see `KL`.
+    factor, entropy_bonus : ndarray, (P, G, L)
+        What the surrogate was multiplied by (selection and sampler correction), and what the
+        entropy adds.
+    kept : ndarray of bool, (P, G, L)
+        Valid tokens that stay in the loss.
     per_token : ndarray, (P, G, L)
-        Surrogate less the KL penalty.
+        Surrogate less the KL penalty, plus the entropy bonus.
     weight, contribution : ndarray, (P, G, L)
         contribution = weight * per_token, and it sums to the objective.
     policy_gradient, kl_gradient, gradient : ndarray, (P, G, L)
@@ -88,6 +94,9 @@ class Evaluation:
     loss: float
     mean_kl: float
     metrics: dict
+    factor: np.ndarray
+    entropy_bonus: np.ndarray
+    kept: np.ndarray
     attribution: Attribution | None = None
     step_advantages: np.ndarray | None = None
 
@@ -111,17 +120,24 @@ def evaluate(scenario):
 @np.errstate(under="ignore")  # what is too small to matter may vanish, whatever NumPy is set to
 def evaluate_batch(batch, conventions, *, held=None, scenario=None):
     """`evaluate` for arrays that are already prepared, see `grpo_core.batch.prepare`."""
-    kl = conventions.run("kl", batch)
+    ratio = conventions.run("ratio", batch)
+    kl = conventions.run("kl", batch, ratio)
     scores = conventions.run("rewards", batch, kl.reward_penalty)
     advantages = conventions.run("advantage", batch, scores)
-    ratio = conventions.run("ratio", batch)
-    surrogate = conventions.run("surrogate", batch, ratio, advantages.token_advantages)
-    weight = conventions.run("aggregation", batch)
+    token_advantages = _token_advantages(batch, conventions, advantages, kl)
+    kept, counted = _kept(batch, conventions, scores, advantages)
+    factor = times(
+        conventions.run("selection", batch, token_advantages), conventions.run("correction", batch)
+    )
+    surrogate = conventions.run("surrogate", batch, ratio, token_advantages)
+    entropy = conventions.run("entropy", batch)
+    weight = _weight(batch, conventions, kept, counted)
 
-    per_token = plus(surrogate.value, -kl.penalty)
+    value = times(factor, surrogate.value)
+    per_token = plus(plus(value, -kl.penalty), entropy)
     contribution = times(weight, per_token)
-    policy_gradient = ratio.backward(times(weight, surrogate.d_ratio))
-    kl_gradient = 0 - times(weight, kl.derivative)
+    policy_gradient = _policy_gradient(times(weight, factor), surrogate, ratio)
+    kl_gradient = _kl_gradient(weight, kl, ratio)
     objective = nested_total(contribution)
     tied = _tied(scores, advantages)
     arrays = {
@@ -146,8 +162,11 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
         std=advantages.std,
         tied=tied,
         advantages=advantages.advantages,
-        token_advantages=advantages.token_advantages,
-        surrogate=surrogate.value,
+        token_advantages=token_advantages,
+        surrogate=value,
+        factor=factor,
+        entropy_bonus=entropy,
+        kept=kept,
         kl=kl.value,
         kl_penalty=kl.penalty,
         reward_penalty=kl.reward_penalty,
@@ -166,6 +185,47 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
         step_advantages=advantages.steps,
         **arrays,
     )
+
+
+def _token_advantages(batch, conventions, advantages, kl):
+    """Advantages less the KL in the returns, whitened."""
+    penalty = kl.return_penalty
+    result = advantages.token_advantages
+    if np.any(penalty):
+        result = plus(result, cast(-returns_to_go(penalty, batch.valid), batch.dtype))
+    return conventions.run("whitening", batch, result)
+
+
+def _kept(batch, conventions, scores, advantages):
+    """Tokens that stay in the loss, and those that its denominators count; bool (P, G, L)."""
+    truncated = conventions.run("truncated", batch, scores, advantages)
+    tied = conventions.run("tied", batch, scores, advantages)
+    return truncated.tokens & tied.tokens, truncated.counted & tied.counted
+
+
+def _weight(batch, conventions, kept, counted):
+    """Weight of each token; 0 where it does not stay in the loss."""
+    weight = conventions.run("aggregation", replace(batch, valid=counted))
+    factor = conventions.run("accumulation", batch)
+    return np.where(kept, times(weight, factor), batch.dtype.type(0))
+
+
+def _policy_gradient(upstream, surrogate, ratio):
+    """D objective / d logp_new of the surrogate, from dJ/dvalue."""
+    if surrogate.backward is not None:
+        return surrogate.backward(upstream)
+    gradient = ratio.backward(times(upstream, surrogate.d_ratio))
+    if surrogate.d_logp is None:
+        return gradient
+    return plus(gradient, times(upstream, surrogate.d_logp))
+
+
+def _kl_gradient(weight, kl, ratio):
+    """D objective / d logp_new of the KL penalty, directly and through the ratio."""
+    direct = 0 - times(weight, kl.derivative)
+    if not np.any(kl.d_ratio):
+        return direct
+    return plus(direct, ratio.backward(0 - times(weight, kl.d_ratio)))
 
 
 def _tied(scores, advantages):

@@ -14,7 +14,6 @@ from .trials import judge_groups
 from .variants import Number
 
 BUDGET = Number(low=2, high=1_000_000, integer=True)
-PROMPT_COST = Number(low=0.0, high=1e6)
 _PROMPTS = Number(low=1, high=4096, integer=True)
 _BATCHES = Number(low=2, high=100_000, integer=True)
 _CELLS = 20_000_000
@@ -55,12 +54,6 @@ def size_for_signal(rates, chance=0.5):
     return np.where(enough.any(axis=1), sizes[np.argmax(enough, axis=1)], 0)
 
 
-def own_share(sizes):
-    """``(G - 1)/G``: what is left of leave-one-out when the answer itself is in the mean; (S,)."""
-    sizes = checked_array("sizes", sizes, "S", GROUP)
-    return (sizes - 1) / sizes
-
-
 def whole_sizes(budget):
     """Group sizes of at least 2 that divide a budget of samples, shape (S,)."""
     sizes = np.arange(2, checked_number("budget", budget, BUDGET) + 1)
@@ -88,8 +81,8 @@ class BudgetCurve:
     best_fresh, best_same : int
         Of the sizes, the one with the smallest; of equal ones the first.
     ideal : float
-        ``1 + sqrt(V / B)``, the best size for fresh prompts without a cost of prompts, as if
-        sizes were no whole numbers. Infinite where all prompts pull the same way.
+        ``1 + sqrt(V / B)``, the best size for fresh prompts, as if sizes were no whole
+        numbers. Infinite where all prompts pull the same way.
     gradient : ndarray, (D,)
         The mean over prompts: what the batch aims at.
     """
@@ -107,7 +100,7 @@ class BudgetCurve:
     gradient: np.ndarray
 
 
-def budget_curve(policy, budget, *, sizes=None, prompt_cost=0.0):
+def budget_curve(policy, budget, *, sizes=None):
     """How noisy the gradient of a batch is, if the budget is split into groups of each size.
 
     Parameters
@@ -119,8 +112,6 @@ def budget_curve(policy, budget, *, sizes=None, prompt_cost=0.0):
         Samples in the batch, P times G.
     sizes : array-like of int, optional
         Default: every size up to the budget, at most 256.
-    prompt_cost : float
-        What a new prompt costs, in samples; ``P = budget / (G + prompt_cost)``.
 
     Returns
     -------
@@ -130,13 +121,12 @@ def budget_curve(policy, budget, *, sizes=None, prompt_cost=0.0):
     -----
     Law of total variance over the prompts, with leave-one-out advantages:
     ``Var = (1/P) [B + W/G + V / (G (G - 1))]``. W is the mean of E[(R - value)^2 |S|^2] -
-    |g|^2 and V that of Var R E|S|^2 + |g|^2, B the variance of the prompts' gradients g. At
-    prompt cost 0 the best G is ``1 + sqrt(V/B)``; without B (the same prompts in every batch)
+    |g|^2 and V that of Var R E|S|^2 + |g|^2, B the variance of the prompts' gradients g. The
+    best G is ``1 + sqrt(V/B)``; without B (the same prompts in every batch)
     larger is always better. Derived here; when G = 2 does as well as 16 (2-GRPO, arXiv
     2510.00977) follows from it.
     """
     budget = checked_number("budget", budget, BUDGET)
-    cost = checked_number("prompt_cost", prompt_cost, PROMPT_COST)
     if sizes is None:
         sizes = np.arange(2, min(budget, _MOST_SIZES) + 1)
     G = checked_array("sizes", sizes, "S", GROUP)
@@ -144,7 +134,7 @@ def budget_curve(policy, budget, *, sizes=None, prompt_cost=0.0):
     V = np.mean(group_price(policy))
     gradient = np.mean(policy.gradient, axis=0)
     B = np.mean(np.sum((policy.gradient - gradient) ** 2, axis=1))
-    prompts = budget / (G + cost)
+    prompts = budget / G
     samples, baseline = W / G / prompts, V / (G * (G - 1)) / prompts
     same = samples + baseline
     fresh = same + B / prompts

@@ -72,14 +72,18 @@ def _units(scores):
 
 
 def standardised(statistics, eps):
-    """``(r - mean) / (std + eps)``, 0 where the std is 0, without leaving double range.
+    """``(r - mean) / (std + eps)``, 0 where the std is 0, without leaving double range."""
+    return over_spread(statistics.centred, statistics.spread, statistics.exponent, eps)
+
+
+def over_spread(deviation, spread, exponent, eps):
+    """``deviation / (spread + eps)``, both but eps in units of ``2**exponent``; 0 without spread.
 
     Both sides of the fraction are taken in the larger unit, the group's or that of eps.
     """
-    own = statistics.exponent  # (P, 1)
-    unit = np.maximum(own, np.frexp(eps)[1]) if eps else own
-    tied = statistics.spread == 0
+    unit = np.maximum(exponent, np.frexp(eps)[1]) if eps else exponent
+    tied = spread == 0
     with np.errstate(under="ignore"):
-        denominator = np.ldexp(statistics.spread, own - unit) + np.ldexp(eps, -unit)
-        centred = np.ldexp(statistics.centred, own - unit)
-        return np.where(tied, 0.0, centred / np.where(tied, 1.0, denominator))
+        denominator = np.ldexp(spread, exponent - unit) + np.ldexp(eps, -unit)
+        numerator = np.ldexp(deviation, exponent - unit)
+        return np.where(tied, 0.0, numerator / np.where(tied, 1.0, denominator))

@@ -49,7 +49,7 @@ def checked_array(name, values, axes, domain, *, blank=False):
             field=name,
         ) from None
     if array.ndim != len(axes) or array.size == 0:
-        spelled = " x ".join(f"{_AXES[axis]}s" for axis in axes)
+        spelled = " x ".join(f"{_AXES[axis]}s" for axis in axes).replace("ys", "ies")
         raise ScenarioError(
             f"{name} has shape {array.shape}; wanted numbers for {spelled}, at least one",
             field=name,

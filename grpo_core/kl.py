@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numerics import difference, expm1, k3, times
+from .numerics import cast, difference, expm1, k3, plus, times
 from .variants import Number, OneOf, Option, Variant, table
 
 
@@ -17,19 +17,27 @@ from .variants import Number, OneOf, Option, Variant, table
 class KL:
     """KL per token and where its penalty goes; all arrays (P, G, L).
 
-    ``penalty`` is subtracted from the per-token objective and has the ``derivative``
-    dpenalty/dlogp_new; ``reward_penalty`` is subtracted from the reward before the
-    advantage and is a constant of the update. One of the two is 0 everywhere.
+    ``penalty`` is subtracted from the per-token objective; its gradient by logp_new is the
+    direct ``derivative`` plus what flows through the ratio from ``d_ratio``.
+    ``reward_penalty`` is subtracted from the reward before the advantage, and
+    ``return_penalty`` from the advantages of a token and all before it; both are constants
+    of the update. Only one of the three is not 0.
     """
 
     value: np.ndarray
     penalty: np.ndarray
     derivative: np.ndarray
+    d_ratio: np.ndarray
     reward_penalty: np.ndarray
+    return_penalty: np.ndarray
 
 
 def _k1(d):
     return 0 - d, np.ones_like(d)  # not -d, which would show -0.0
+
+
+def _absolute(d):
+    return np.abs(d), -np.sign(d)
 
 
 def _k2(d):
@@ -41,26 +49,63 @@ def _k3(d):
     return k3(d), -expm1(d)
 
 
+def _estimate(estimator, d, clamp_in, clamp_out, gradient):
+    """Value and derivative by logp of a clamped estimator; where a clamp holds it is 0."""
+    kind = d.dtype.type
+    inside = np.clip(d, -kind(clamp_in), kind(clamp_in)) if clamp_in else d
+    value, derivative = estimator(inside)
+    derivative = np.where(inside == d, derivative, kind(0))
+    if clamp_out:
+        held = np.clip(value, -kind(clamp_out), kind(clamp_out))
+        derivative = np.where(held == value, derivative, kind(0))
+        value = held
+    return value, (-d if gradient == "k2" else derivative)
+
+
 def _penalty(estimator):
     """A row's function from an estimator: d -> (value, derivative by logp)."""
 
-    def function(batch, *, beta, place):
+    def function(batch, ratio, *, beta, place, clamp_in, clamp_out, weight, gradient):
         # In the reward the KL is that of the policy that sampled, and a constant.
-        in_reward = place == "reward"
-        policy = batch.logp_old if in_reward else batch.logp_new
-        value, derivative = estimator(difference(batch.logp_ref, policy))
+        policy = batch.logp_new if place == "objective" else batch.logp_old
+        d = difference(batch.logp_ref, policy)
+        value, derivative = _estimate(estimator, d, clamp_in, clamp_out, gradient)
         zero = np.zeros_like(value)
+        value = np.where(batch.valid, value, zero)
+        d_ratio = zero
+        if place == "objective":
+            value, derivative, d_ratio = _WEIGHTS[weight](value, derivative, ratio)
         beta = batch.dtype.type(beta)
-        weighted = np.where(batch.valid, times(beta, value), zero)
+
+        def scaled(array):
+            return cast(np.where(batch.valid, times(beta, array), zero), batch.dtype)
+
+        penalty = scaled(value)
         return KL(
-            value=np.where(batch.valid, value, zero),
-            penalty=zero if in_reward else weighted,
-            derivative=zero if in_reward else np.where(batch.valid, times(beta, derivative), zero),
-            reward_penalty=weighted if in_reward else zero,
+            value=cast(np.where(batch.valid, value, zero), batch.dtype),
+            penalty=penalty if place == "objective" else zero,
+            derivative=scaled(derivative) if place == "objective" else zero,
+            d_ratio=scaled(d_ratio) if place == "objective" else zero,
+            reward_penalty=penalty if place == "reward" else zero.copy(),
+            return_penalty=penalty if place == "returns" else zero,
         )
 
     return function
 
+
+# What each weighting makes of (value, derivative by logp, derivative by the ratio).
+_WEIGHTS = {
+    "none": lambda value, derivative, ratio: (value, derivative, np.zeros_like(value)),
+    "ratio": lambda value, derivative, ratio: (
+        times(ratio.ratio, value), times(ratio.ratio, derivative), value,
+    ),
+    # exp(logp - sg[logp]): 1 in value, the score function in the gradient
+    "score": lambda value, derivative, ratio: (
+        value,
+        plus(derivative, value),
+        np.zeros_like(value),
+    ),
+}  # fmt: skip
 
 _OPTIONS = (
     Option(
@@ -75,12 +120,66 @@ _OPTIONS = (
     Option(
         key="place",
         default="objective",
-        domain=OneOf({"objective": "in the objective", "reward": "in the reward"}),
+        domain=OneOf(
+            {
+                "objective": "in the objective",
+                "reward": "in the reward",
+                "returns": "in the returns, after the advantage",
+            }
+        ),
         label="Where the KL enters",
         help="In the objective it has a gradient of its own. In the reward it is subtracted "
-        "before the group mean, is a constant, and acts through the advantage.",
+        "before the group mean, is a constant, and acts through the advantage. In the returns "
+        "it is subtracted from the advantage of its token and of all before it (OpenRLHF).",
         trl="objective (RLOOTrainer: reward)",
         verl="use_kl_loss, or use_kl_in_reward",
+    ),
+    Option(
+        key="clamp_in",
+        default=0.0,
+        domain=Number(low=0.0, high=1e3),
+        label="Clamp of d (0: none)",
+        help="The difference of log-probabilities is held within plus and minus this; where it "
+        "is held the KL has no gradient.",
+        trl="none",
+        verl="20 (low_var_kl)",
+    ),
+    Option(
+        key="clamp_out",
+        default=0.0,
+        domain=Number(low=0.0, high=1e6),
+        label="Clamp of the KL (0: none)",
+        help="The estimate is held within plus and minus this; where it is held it has no "
+        "gradient.",
+        trl="none",
+        verl="10 (low_var_kl)",
+    ),
+    Option(
+        key="weight",
+        default="none",
+        domain=OneOf(
+            {
+                "none": "not weighted",
+                "ratio": "by the ratio",
+                "score": "by 1, with its gradient",
+            }
+        ),
+        label="KL weighted",
+        help="By the ratio it is unbiased for the new policy where samples are old ones. By "
+        "exp(log p - sg[log p]) the value stays and the score-function gradient is added "
+        "(NeMo-RL).",
+        trl="use_bias_correction_kl=True: by the ratio",
+        verl="not weighted",
+    ),
+    Option(
+        key="gradient",
+        default="own",
+        domain=OneOf({"own": "its own", "k2": "that of k2"}),
+        label="Gradient of the KL",
+        help="verl's names with a plus keep the value and take the gradient of k2, which is "
+        "that of the reverse KL.",
+        trl="its own",
+        verl="its own; kl_loss_type k3+, kl+, ...: that of k2",
     ),
 )
 
@@ -117,6 +216,17 @@ KLS = table(
         trl="RLOOTrainer, in the reward",
         verl='kl_loss_type="kl", or kl_penalty="kl" in the reward',
         choose_when="In the reward. In the loss its gradient is 0 in expectation and only noise.",
+        options=_OPTIONS,
+    ),
+    Variant(
+        key="abs",
+        label="absolute",
+        function=_penalty(_absolute),
+        formula=r"|d|,\quad d = \log\pi_{\mathrm{ref}} - \log\pi_{\mathrm{new}}",
+        source="verl kl_penalty",
+        trl="not offered",
+        verl='kl_loss_type="abs"',
+        choose_when="A pull of the same strength however far a token has moved.",
         options=_OPTIONS,
     ),
 )

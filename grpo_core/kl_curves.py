@@ -5,6 +5,7 @@ import numpy as np
 from .batch import Batch
 from .evaluation import evaluate
 from .numerics import difference, nested_total, times
+from .ratio import Ratio
 from .stages import STAGES
 from .variants import Choice, complete_choice
 
@@ -19,7 +20,8 @@ def kl_curve(variant, d, options=None):
     d : array-like
         ``logp_ref - logp_new`` of the sampled token; may be infinite.
     options : mapping, optional
-        Options of the row; beta and place are set here, what the row does not know is left out.
+        Options of the row; beta, place and weight are set here, and what the row does not
+        know is left out.
 
     Returns
     -------
@@ -35,12 +37,14 @@ def kl_curve(variant, d, options=None):
     stage = STAGES["kl"]
     row = stage.variants[variant]
     known = {option.key for option in row.options}
-    wanted = {**(options or {}), "beta": 1.0, "place": "objective"}
+    wanted = {**(options or {}), "beta": 1.0, "place": "objective", "weight": "none"}
     choice = complete_choice(
         stage, Choice(variant, {key: value for key, value in wanted.items() if key in known})
     )
     d = np.asarray(d)
-    kl = row.function(_batch(d), **choice.options)
+    batch = _batch(d)
+    one = np.ones_like(batch.logp_new)
+    kl = row.function(batch, Ratio(one - 1, one, lambda gradient: gradient), **choice.options)
     return kl.value.reshape(d.shape), kl.derivative.reshape(d.shape)
 
 
@@ -63,8 +67,8 @@ def kl_distance(evaluation):
 
     ``logp_ref - logp_new``, or ``logp_ref - logp_old`` where the KL enters the reward.
     """
-    in_reward = evaluation.scenario.conventions["kl"].options.get("place") == "reward"
-    policy = evaluation.logp_old if in_reward else evaluation.logp_new
+    place = evaluation.scenario.conventions["kl"].options.get("place", "objective")
+    policy = evaluation.logp_new if place == "objective" else evaluation.logp_old
     return np.where(evaluation.valid, difference(evaluation.logp_ref, policy), 0)
 
 
@@ -78,10 +82,14 @@ def mean_estimates(evaluation):
     """
     d = kl_distance(evaluation)
     options = evaluation.scenario.conventions["kl"].options
-    return {
-        key: nested_total(times(evaluation.weight, kl_curve(key, d, options)[0]))
-        for key in STAGES["kl"].variants
-    }
+    by_ratio = options.get("weight") == "ratio" and options.get("place") == "objective"
+
+    def mean(key):
+        value = kl_curve(key, d, options)[0]
+        value = times(evaluation.ratio, value) if by_ratio else value
+        return nested_total(times(evaluation.weight, value))
+
+    return {key: mean(key) for key in STAGES["kl"].variants}
 
 
 def place_words(scenario):

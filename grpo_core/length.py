@@ -92,7 +92,7 @@ def length_weights(evaluation):
     )
 
 
-def weight_curves(evaluation, where, lengths=None):
+def weight_curves(evaluation, where, lengths=None, among=None):
     """Weight of a token of one completion, if that had another length and all else stayed.
 
     Parameters
@@ -103,12 +103,14 @@ def weight_curves(evaluation, where, lengths=None):
         Prompt and completion.
     lengths : array-like of int, shape (N,), optional
         From 1 to the width L of the batch; default: up to 60 of them over that range.
+    among : container of str, optional
+        Keys of the aggregations that are wanted beside the chosen one; default: all.
 
     Returns
     -------
     lengths : ndarray of int, shape (N,)
     curves : dict of str to ndarray, shape (N,)
-        By the label of each row of `length_weights`.
+        By the label of a row of `length_weights`.
 
     Raises
     ------
@@ -121,8 +123,10 @@ def weight_curves(evaluation, where, lengths=None):
     if lengths is None:
         lengths = np.unique(np.rint(np.geomspace(1, width, _POINTS)).astype(int))
     lengths = checked_array("lengths", lengths, "S", Number(low=1, high=width, integer=True))
-    rows, curves = aggregations(evaluation), {}
-    for row in rows:
+    curves = {}
+    for row in aggregations(evaluation):
+        if among is not None and row.choice.variant not in among and not row.chosen:
+            continue
         conventions = scenario.conventions.replace(
             "aggregation", row.choice.variant, **row.choice.options
         )

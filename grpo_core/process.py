@@ -5,8 +5,10 @@ import numpy as np
 from .arrays import ARRAYS, as_array
 from .errors import ScenarioError, place
 from .group_statistics import group_statistics, standardised
+from .inputs import checked_number
 from .ragged import padded
 from .step_checks import check_ends, check_rewards
+from .variants import Number
 
 
 def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8, over="group"):
@@ -54,7 +56,7 @@ def process_advantages(step_rewards, step_ends, mask, *, ddof=0, eps=1e-8, over=
     >>> process_advantages(steps, ends, [[1, 1, 1], [1, 1, 1]]).round(4).tolist()
     [[1.633, 0.4082, 1.2247], [-1.633, -0.8165, -0.8165]]
     """
-    _check_options(ddof, eps, over)
+    eps = _check_options(ddof, eps, over)
     single = np.ndim(mask) == 2
     if single:
         step_rewards, step_ends, mask = [step_rewards], [step_ends], [mask]
@@ -112,13 +114,13 @@ def _to_tokens(steps, ends, there, valid):
 
 
 def _check_options(ddof, eps, over):
+    """Refuse what is no option; gives eps as a plain number."""
     if ddof not in (0, 1):
         raise ScenarioError(f"ddof is {ddof!r}; wanted 0 or 1", field="ddof")
     if over not in _POOLS:
         known = " or ".join(map(repr, _POOLS))
         raise ScenarioError(f"over is {over!r}; wanted {known}", field="over")
-    if not (isinstance(eps, (int, float)) and 0 <= eps < np.inf):
-        raise ScenarioError(f"eps is {eps!r}; wanted a finite number of at least 0", field="eps")
+    return checked_number("eps", eps, Number(low=0.0))
 
 
 def _check_counts(rewards_there, ends_there):

@@ -21,7 +21,7 @@ class Prompts:
     """A reward distribution for each of P prompts, over V values.
 
     ``values`` (P, V) ascend along each row, ``probabilities`` (P, V) add up to 1. Built by
-    `prompts_from_rates`, `prompts_from_table` and `prompts_from_rewards`.
+    `prompts_from_rates` and `prompts_from_table`.
     """
 
     values: np.ndarray
@@ -142,42 +142,6 @@ def prompts_from_table(values, probabilities):
     return _ordered(values, weights / sums[:, None])
 
 
-def prompts_from_rewards(rewards):
-    """Prompts that score as the sampled completions did: each group's own frequencies.
-
-    Parameters
-    ----------
-    rewards : array-like, shape (P, G)
-        NaN is a missing score.
-
-    Returns
-    -------
-    Prompts
-        Rewards of 0 and 1 give success rates. A tied group becomes a prompt that always
-        ties, which its true rate need not be: frequencies of few samples are rough.
-
-    Raises
-    ------
-    ScenarioError
-        Infinite rewards, or a prompt without a score.
-    """
-    rewards = checked_rewards(rewards)
-    scored = ~np.isnan(rewards)
-    if not np.all(scored.any(axis=1)):
-        (p,) = np.argwhere(~scored.any(axis=1))[0]
-        raise ScenarioError(
-            f"{place((p,))} has no reward; wanted at least one, or leave the prompt out",
-            field="rewards",
-            where=(p,),
-        )
-    if np.all(np.isin(rewards[scored], (0.0, 1.0))):
-        return prompts_from_rates(np.sum(rewards, axis=1, where=scored) / np.sum(scored, axis=1))
-    distinct = np.unique(rewards[scored])
-    if distinct.size <= rewards.shape[1]:  # few values: shared by all prompts
-        return prompts_from_table(distinct, np.sum(rewards[:, :, None] == distinct, axis=1))
-    return prompts_from_table(rewards, scored.astype(float))
-
-
 def _ordered(values, probabilities):
     """Rows sorted by value; what is no value repeats one that is, with probability 0."""
     known = np.take_along_axis(values, np.argmax(probabilities > 0, axis=1)[:, None], axis=1)
@@ -204,10 +168,10 @@ def checked_group_size(size):
 def _numbers(name, given, axes):
     try:
         array = np.array(given)
-        if array.dtype.kind in "US":
+        if array.dtype.kind not in "biufO" or any(isinstance(cell, str) for cell in array.flat):
             raise TypeError
         array = array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ScenarioError(
             f"{name} is {reprlib.repr(given)}; wanted rows of numbers, all of one length",
             field=name,

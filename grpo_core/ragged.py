@@ -1,10 +1,15 @@
 """Ragged lists, such as the steps of each completion, as rectangular arrays."""
 
+import reprlib
+import sys
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
 
-from .errors import ScenarioError
+from .errors import ScenarioError, place
+
+_LARGEST = sys.float_info.max
 
 
 def padded(name, nested, shape):
@@ -35,12 +40,13 @@ def padded(name, nested, shape):
         sizes = list(map(len, nested))
         completions = list(chain.from_iterable(nested))
         lengths = np.array(list(map(len, completions)), dtype=np.intp)
-        flat = np.array(list(chain.from_iterable(completions)), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+        entries = list(chain.from_iterable(completions))
+    except TypeError:
         raise ScenarioError(
             f"{name} is not a list of numbers for each completion of each prompt", field=name
         ) from None
-    if (len(sizes), *set(sizes)) != shape or flat.ndim != 1:
+    flat = _numbers(name, entries, sizes, lengths)
+    if (len(sizes), *set(sizes)) != shape:
         raise ScenarioError(
             f"{name} has {len(sizes)} prompts with {sorted(set(sizes))} completions; expected "
             f"{shape[0]} with {shape[1]} like mask, and numbers in each",
@@ -50,3 +56,30 @@ def padded(name, nested, shape):
     values = np.full(there.shape, np.nan)
     values[there] = flat
     return values.reshape(*shape, -1), there.reshape(*shape, -1)
+
+
+def _numbers(name, entries, sizes, lengths):
+    """All entries as float64, or a ScenarioError that names the first which is no number."""
+    known = {kind for kind in set(map(type, entries)) if _is_number(kind)}
+    if len(known) == len(set(map(type, entries))):
+        with suppress(OverflowError):
+            return np.array(entries, dtype=np.float64)
+    at = next(i for i, entry in enumerate(entries) if not _fits(entry))
+    completion = int(np.searchsorted(np.cumsum(lengths), at, side="right"))
+    prompt = int(np.searchsorted(np.cumsum(sizes), completion, side="right"))
+    where = (prompt, completion - sum(sizes[:prompt]), at - int(np.sum(lengths[:completion])))
+    raise ScenarioError(
+        f"{name} at {place(where, 'PGS')} is {reprlib.repr(entries[at])}; wanted a number",
+        field=name,
+        where=where,
+    )
+
+
+def _is_number(kind):
+    return issubclass(kind, (int, float, np.number, np.bool_, type(None))) and not issubclass(
+        kind, np.complexfloating
+    )
+
+
+def _fits(entry):
+    return _is_number(type(entry)) and not (isinstance(entry, int) and abs(entry) > _LARGEST)

@@ -156,7 +156,8 @@ def under_recipes(scenario):
     -------
     dict of str to RecipeResult
         A row of `grpo_core.recipes.RECIPES` each. Options of the scenario's own rows are kept
-        where a recipe uses the same row.
+        where a recipe uses the same row. Rewards are judged by their groups, also where the
+        scenario's own advantages are given, or those of steps.
     """
     return {key: _under(recipe, scenario) for key, recipe in RECIPES.items()}
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .attribution import spread_shares
 from .dynamic_sampling import next_mixed_groups
 from .errors import ScenarioError
-from .group_statistics import group_statistics
 from .inputs import checked_number
 from .prompt_rewards import Prompts, checked_rewards
 from .scales import chosen_scale
@@ -23,6 +23,8 @@ class Situation:
 
     Attributes
     ----------
+    scale : str
+        Row of `SCALES` that the batch itself is judged by, where a remedy leaves it alone.
     options : mapping
         ``ddof`` and ``eps`` of whatever std is divided by; defaults where left out.
     bonus : ndarray, (P, G), or None
@@ -34,6 +36,7 @@ class Situation:
     seed : int
     """
 
+    scale: str = "group"
     options: dict = field(default_factory=dict)
     bonus: np.ndarray | None = None
     bonus_weight: float = 0.1
@@ -80,7 +83,8 @@ class Remedied:
     @property
     def push(self):
         """Sum of ``factor abs(A)`` of each group, (N,): how hard it pushes in the mean."""
-        return self.factor * np.sum(np.abs(self.advantages), axis=1)
+        with np.errstate(over="ignore"):
+            return self.factor * np.sum(np.abs(self.advantages), axis=1)
 
     @property
     def cost(self):
@@ -157,8 +161,8 @@ def _scaled(rewards, scale, situation):
 
 
 def as_it_is(rewards, situation):
-    """Nothing done: group mean and std."""
-    return _result(rewards, _scaled(rewards, "group", situation))
+    """Nothing done: the batch by its own scale."""
+    return _result(rewards, _scaled(rewards, situation.scale, situation))
 
 
 def filtered(rewards, situation):
@@ -180,18 +184,20 @@ def left_one_out(rewards, situation):
 
 
 def shaped(rewards, situation):
-    """A small bonus added before group mean and std.
+    """A small bonus added before the batch's own scale.
 
-    In a group with tied rewards mean and std are both linear in the weight w, so ``A = (b -
-    mean b) / (std b + eps/w)``: for every w well above eps the bonus alone is trained, at
-    full size, whatever w. In a mixed group it is one part of the spread.
+    In a group with tied rewards mean and std are both linear in the weight w, so with the std
+    of the group ``A = (b - mean b) / (std b + eps/w)``: for every w well above eps the bonus
+    alone is trained, at full size, whatever w. Undivided it is ``w (b - mean b)``. In a mixed
+    group it is one part of the spread.
     """
     bonus = _checked_bonus(situation, rewards.shape)
     weight = checked_number("bonus_weight", situation.bonus_weight, _WEIGHT)
-    part = weight * np.where(np.isnan(rewards), 0.0, bonus)
+    scored = ~np.isnan(rewards)
+    part = weight * bonus
     total = rewards + part
-    share = _share_of_spread(part, total)
-    return _result(total, _scaled(total, "group", situation), bonus_share=share)
+    _, share = spread_shares(np.stack([np.where(scored, rewards, 0.0), part]), scored)
+    return _result(total, _scaled(total, situation.scale, situation), bonus_share=share)
 
 
 def _checked_bonus(situation, shape):
@@ -201,17 +207,6 @@ def _checked_bonus(situation, shape):
             f"bonus has shape {bonus.shape}; expected {shape} like rewards", field="bonus"
         )
     return np.where(np.isnan(bonus), 0.0, bonus)
-
-
-def _share_of_spread(part, total):
-    scored = ~np.isnan(total)
-    # The core's deviations, which are exactly 0 in a tie.
-    whole, of = group_statistics(total, scored, 0), group_statistics(part, scored, 0)
-    with np.errstate(over="ignore", under="ignore"):
-        bonus = np.ldexp(of.centred, of.exponent - whole.exponent)
-        variance = np.sum(whole.centred * whole.centred, axis=1)
-        together = np.sum(whole.centred * bonus, axis=1)
-    return np.where(variance > 0, together / np.where(variance > 0, variance, 1.0), 0.0)
 
 
 def refilled(rewards, situation):
@@ -226,7 +221,7 @@ def refilled(rewards, situation):
     full[found], fresh[found], factor[lacking] = drawn, which, 0.0
     return _result(
         full,
-        _scaled(full, "group", situation),
+        _scaled(full, situation.scale, situation),
         fresh=fresh,
         factor=factor,
         generated=len(rewards) + generated,
@@ -266,7 +261,7 @@ REMEDIES = table(
         key="batch",
         label="Std of the batch",
         function=over_the_batch,
-        does="Mixed groups with a small spread are no longer blown up. Tied groups stay silent.",
+        does="Mixed groups with a small spread are not blown up. Tied groups stay silent.",
         price="The size of one prompt's advantages depends on the rest of the batch.",
         trl='scale_rewards="batch"',
         verl="not offered for grpo",
@@ -285,7 +280,7 @@ REMEDIES = table(
         label="A small bonus",
         function=shaped,
         does="Ties are broken by the bonus: those groups now train the bonus and nothing "
-        "else, at full size, however small its weight.",
+        "else. Over the std of the group they do so at full size, however small its weight.",
         price="Where the task is tied the policy learns what the bonus pays for.",
         needs=("bonus",),
         trl="a further reward function with its reward_weights entry",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .advantages import ADVANTAGES
+from .advantage_variants import ADVANTAGES
 from .group_statistics import group_statistics, standardised
 from .prompt_rewards import checked_rewards
 from .variants import Choice, Stage, Variant, complete_choice, table
@@ -96,7 +96,7 @@ def _in_batch(prompts, beside, key):
     return np.column_stack([np.broadcast_to(others, (len(own), len(others))), own])
 
 
-_DIVIDING = ADVANTAGES["mean_std"].options
+_DIVIDING = tuple(ADVANTAGES["mean_std"].option(key) for key in ("ddof", "eps"))
 
 SCALING = Stage(
     key="scale",

@@ -8,6 +8,8 @@ from .arrays import ARRAYS, as_array, check_cells, check_shape
 from .attribution import spread_shares
 from .batch import prepare
 from .errors import ScenarioError
+from .inputs import checked_array
+from .shaping_parts import WEIGHT
 from .stages import STAGES, Conventions
 from .terms import TermValues
 from .variants import Choice
@@ -196,10 +198,11 @@ def _mask(mask, task, terms):
 
 
 def _weights(weights, count):
-    values = as_array("weights", list(weights), ARRAYS["dist_new"])
-    if values.shape != (count,) or not np.all(np.isfinite(values)):
+    none = isinstance(weights, (list, tuple)) and not weights
+    values = np.zeros(0) if none else checked_array("weights", weights, "S", WEIGHT)
+    if len(values) != count:
         raise ScenarioError(
-            f"there are {values.size} weights for {count} terms; wanted a finite one for each",
+            f"there are {len(values)} weights for {count} terms; wanted one for each",
             field="weights",
         )
     return values.tolist()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .advantages import ADVANTAGES
+from .advantage_variants import ADVANTAGES
 from .arrays import ArraySpec, Rule, as_array, check_cells, check_shape
 from .errors import ScenarioError, place
 from .group_statistics import group_statistics, standardised

@@ -25,10 +25,12 @@ class BanditView:
     ``reward_gap`` (W,) is the expected reward of A less that of B, ``update`` (W,) GRPO's
     expected gradient by A's logit, from a policy that gives both equally often.
     ``decided`` is the chance of a group that the bonus alone decides, and ``path`` (steps + 1,)
-    the policy's chance of A when the expected update is followed at ``weight``.
+    the policy's chance of A when the expected update is followed at ``weight``. ``divided`` is
+    whether advantages are over a std.
     """
 
     bandit: Bandit
+    divided: bool
     weight: float
     weights: np.ndarray
     reward_gap: np.ndarray
@@ -89,6 +91,7 @@ def _bandit_view(bandit, weight, options):
     update = bandit_update(bandit, np.append(_WEIGHTS, weight), _START, **options).update[:, 0]
     return BanditView(
         bandit=bandit,
+        divided=options.get("scale", "std") == "std",
         weight=weight,
         weights=_WEIGHTS,
         reward_gap=a - b - _WEIGHTS,

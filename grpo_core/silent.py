@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import ScenarioError
 from .numerics import total
 from .prompt_rewards import checked_group_size, checked_rewards, prompts_from_rates
 
@@ -55,100 +54,6 @@ def tied_subgroups(rewards, size):
     chance = np.prod(wanted / given[:, None, :], axis=2)
     mean = np.sum(np.where(scored, chance, 0.0), axis=1) / np.maximum(n, 1)
     return np.where(n >= size, mean, np.nan)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Silence:
-    """Silent groups in batches of one group for each of P prompts.
-
-    Attributes
-    ----------
-    G : int
-    probability : ndarray, (P,)
-    expected : float
-        Share of the batch's groups that is silent, on average.
-    std : float
-        Of that share from batch to batch.
-    observed : float or None
-        Share of tied groups in the rewards given.
-    """
-
-    G: int
-    probability: np.ndarray
-    expected: float
-    std: float
-    observed: float | None
-
-    @property
-    def effective_groups(self):
-        """Groups that teach, on average."""
-        return len(self.probability) * (1 - self.expected)
-
-    @property
-    def cost(self):
-        """Groups generated for each that teaches; infinite if none ever does."""
-        return np.inf if self.expected == 1 else 1 / (1 - self.expected)
-
-    @property
-    def samples_lost(self):
-        """Completions of silent groups in a batch, on average."""
-        return len(self.probability) * self.G * self.expected
-
-    @property
-    def surprise(self):
-        """Observed share less expected, in standard deviations; None without rewards.
-
-        0 if the share cannot vary and is as expected, infinite if it is not.
-        """
-        if self.observed is None:
-            return None
-        gap = self.observed - self.expected
-        if abs(gap) < 1e-12:
-            return 0.0
-        return gap / self.std if self.std else np.copysign(np.inf, gap)
-
-
-def silence(prompts, G, rewards=None):
-    """Expected share of silent groups, and the observed one beside it.
-
-    Parameters
-    ----------
-    prompts : Prompts
-    G : int
-    rewards : array-like, shape (P, G), optional
-        One batch of these prompts.
-
-    Returns
-    -------
-    Silence
-
-    Raises
-    ------
-    ScenarioError
-        G out of range, or rewards of another number of prompts.
-
-    Notes
-    -----
-    Whether groups tie is independent between prompts: the number of ties is a sum of P
-    different coin flips with mean ``sum s`` and variance ``sum s (1 - s)``.
-    """
-    probability = silent_probability(prompts, G)
-    observed = None
-    if rewards is not None:
-        tied = tied_groups(rewards)
-        if len(tied) != len(prompts):
-            raise ScenarioError(
-                f"rewards has {len(tied)} prompts; expected {len(prompts)} like the rates",
-                field="rewards",
-            )
-        observed = float(np.mean(tied))
-    return Silence(
-        G=checked_group_size(G),
-        probability=probability,
-        expected=float(np.mean(probability)),
-        std=float(np.sqrt(np.sum(probability * (1 - probability))) / len(prompts)),
-        observed=observed,
-    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,20 +9,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .advantages import ADVANTAGES
+from .advantage_variants import ADVANTAGES
 from .aggregation import AGGREGATIONS
+from .correction import CORRECTIONS
 from .errors import ScenarioError
+from .extras import ACCUMULATIONS, ENTROPIES
+from .filters import SELECTIONS, TIED, TRUNCATED
 from .kl import KLS
 from .ratio import RATIOS
 from .rewards import REWARDS
 from .surrogate import SURROGATES
 from .variants import Choice, Stage, complete_choice, table
+from .whitening import WHITENINGS
 
 STAGES = table(
     Stage(
+        key="ratio",
+        label="Ratio",
+        contract="(batch, **options) -> Ratio",
+        variants=RATIOS,
+    ),
+    Stage(
         key="kl",
         label="KL",
-        contract="(batch, **options) -> KL",
+        contract="(batch, ratio, **options) -> KL",
         variants=KLS,
     ),
     Stage(
@@ -38,10 +48,34 @@ STAGES = table(
         variants=ADVANTAGES,
     ),
     Stage(
-        key="ratio",
-        label="Ratio",
-        contract="(batch, **options) -> Ratio",
-        variants=RATIOS,
+        key="whitening",
+        label="Whitening",
+        contract="(batch, token_advantages, **options) -> token_advantages",
+        variants=WHITENINGS,
+    ),
+    Stage(
+        key="truncated",
+        label="Truncated completions",
+        contract="(batch, scores, advantages, **options) -> Kept",
+        variants=TRUNCATED,
+    ),
+    Stage(
+        key="tied",
+        label="Tied groups",
+        contract="(batch, scores, advantages, **options) -> Kept",
+        variants=TIED,
+    ),
+    Stage(
+        key="selection",
+        label="Selected tokens",
+        contract="(batch, token_advantages, **options) -> factor (P, G, L)",
+        variants=SELECTIONS,
+    ),
+    Stage(
+        key="correction",
+        label="Sampler correction",
+        contract="(batch, **options) -> weight (P, G, L)",
+        variants=CORRECTIONS,
     ),
     Stage(
         key="surrogate",
@@ -50,10 +84,22 @@ STAGES = table(
         variants=SURROGATES,
     ),
     Stage(
+        key="entropy",
+        label="Entropy",
+        contract="(batch, **options) -> bonus (P, G, L)",
+        variants=ENTROPIES,
+    ),
+    Stage(
         key="aggregation",
         label="Aggregation",
         contract="(batch, **options) -> weight (P, G, L)",
         variants=AGGREGATIONS,
+    ),
+    Stage(
+        key="accumulation",
+        label="Accumulation",
+        contract="(batch, **options) -> factor",
+        variants=ACCUMULATIONS,
     ),
 )
 

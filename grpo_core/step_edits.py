@@ -16,8 +16,6 @@ from .variants import table
 
 # What each part of a split step is worth, in units of the whole step.
 SPLITS = MappingProxyType({"copy": 1.0, "halves": 0.5})
-# How the rewards of two steps become one: the mean undoes a copy, the sum undoes halves.
-MERGES = MappingProxyType({"mean": np.mean, "sum": np.sum})
 
 
 def pack(step_ends, step_rewards):
@@ -106,14 +104,14 @@ def swap_steps(step_ends, step_rewards, valid, where):
     return ends, rewards
 
 
-def merge_steps(step_ends, step_rewards, valid, where, *, how="mean"):
+def merge_steps(step_ends, step_rewards, valid, where):
     """Make one step of a step and the next one, ending where the next one ended.
 
-    Shapes and errors as in `split_step`; there must be a next step. `how` is 'mean' or
-    'sum' of the two rewards. S stays, with one blank more.
+    Shapes and errors as in `split_step`; there must be a next step. Its reward is the mean of
+    both, which undoes a copy. S stays, with one blank more.
     """
     ends, rewards, (p, g, s) = _packed(step_ends, step_rewards, where, pair=True)
-    rewards[p, g, s + 1] = _row(MERGES, how)(rewards[p, g, s : s + 2])
+    rewards[p, g, s + 1] = np.mean(rewards[p, g, s : s + 2])
     return _without(ends, (p, g, s)), _without(rewards, (p, g, s))
 
 
@@ -276,7 +274,7 @@ EDITS = table(
     StepEdit(
         key="merge",
         label="Merge with the next step",
-        function=partial(merge_steps, how="mean"),
+        function=merge_steps,
         target="pair",
         does="Makes one step of two; it earns the mean of their rewards.",
         pays="Before the division by the std: when that mean is below the group's mean.",

@@ -12,6 +12,7 @@ RATE = Number(low=0.0, high=1.0)
 STOP = Number(low=0.0, high=1.0, exclusive=True)
 WIDTH = Number(low=2, high=512, integer=True)
 _ACCURACY = Number(low=0.5, high=1.0)
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,8 +52,9 @@ class StopWorld:
 
     @property
     def rate(self):
-        """Chance of a right answer."""
-        return float(np.clip(np.sum(self.chances * self.right), 0.0, 1.0))
+        """Chance of a right answer; what is never or always right but for rounding is so."""
+        rate = float(np.sum(self.chances * self.right))
+        return float(round(rate)) if abs(rate - round(rate)) < _ROUNDING else rate
 
     @property
     def scores(self):

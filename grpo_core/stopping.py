@@ -12,13 +12,29 @@ import numpy as np
 
 from .errors import ScenarioError
 from .inputs import checked_number
-from .trials import binomial, by_count
+from .trials import BEYOND_GROUP, binomial, by_count, first_chosen, made_up
 from .variants import Number
 
 GROUP = Number(low=2, high=256, integer=True)
 PROMPTS = Number(low=1, high=256, integer=True)
 _ROUNDING = 1e-12
 _CELLS = 16_000_000
+# As `BEYOND_GROUP`: what may weigh tokens otherwise than the closed forms do, at ratio 1.
+_OTHERWISE = (
+    ("ratio", "sequence_product", None),
+    ("tied", "drop", None),
+    ("tied", "zero", None),
+    ("surrogate", "two_sided", "delta"),
+    ("surrogate", "cispo", "bound"),
+    ("surrogate", "gmpo", "count_eps"),
+    ("surrogate", "dppo_tv", "truncate"),
+    ("surrogate", "dppo_kl", "truncate"),
+    ("aggregation", "completion_mean", "count_eps"),
+    ("aggregation", "completion_mean", "completions"),
+    ("aggregation", "token_mean", "tokens"),
+    ("aggregation", "constant", "completions"),
+    ("accumulation", "factor", "factor"),
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,8 +114,8 @@ def expected_update(world, conventions, *, prompts=1, G=8, shared=True):
     ----------
     world : StopWorld
     conventions : Conventions
-        Advantage and aggregation rows are read. The batch was just sampled: ratio 1, no
-        clipping, and the policy at its reference.
+        As `made_up` leaves them. The batch was just sampled: ratio 1, no clipping, and the
+        policy at its reference.
     prompts, G : int
         Size of the batch; the number of prompts matters only where tokens of all completions
         share a denominator.
@@ -109,7 +125,8 @@ def expected_update(world, conventions, *, prompts=1, G=8, shared=True):
     Returns
     -------
     ndarray, shape (B,), or (B, M) if not shared; or None
-        None where the aggregation has no closed form here, see `CLOSED_FORMS`.
+        None where there is no closed form here: of the aggregation, see `CLOSED_FORMS`, or
+        where advantages look beyond their group, see `grpo_core.trials.BEYOND_GROUP`.
 
     Notes
     -----
@@ -120,8 +137,9 @@ def expected_update(world, conventions, *, prompts=1, G=8, shared=True):
     longer is the claim of Dr. GRPO (arXiv 2503.20783), true if the policy can tell them.
     """
     prompts, G = checked_number("prompts", prompts, PROMPTS), checked_number("G", G, GROUP)
+    conventions = made_up(conventions)
     form = CLOSED_FORMS.get(conventions["aggregation"].variant)
-    if form is None:
+    if form is None or first_chosen(conventions, BEYOND_GROUP + _OTHERWISE):
         return None
     right, wrong = by_count(G, conventions)
     judged = np.stack([wrong[:-1], right[1:]])  # by the number of right answers among the others
@@ -187,8 +205,6 @@ def _by_all_tokens(world, judged, completions, options):
     """
     G, M = judged.shape[1], world.lengths[-1]
     rate, chances = world.rate, world.chances
-    if rate in (0.0, 1.0):
-        return np.zeros((2, M))  # every group is tied
     size = completions * M + 1
     if size * G > _CELLS:
         raise ScenarioError(
@@ -196,8 +212,10 @@ def _by_all_tokens(world, judged, completions, options):
             "fewer prompts, a smaller group or shorter answers",
             field="prompts",
         )
-    right = np.sum(chances * world.right, axis=0) / rate
-    wrong = np.sum(chances * (1 - world.right), axis=0) / (1 - rate)
+    right, wrong = (
+        np.sum(chances * among, axis=0) / mass if mass else np.zeros(M)
+        for among, mass in ((world.right, rate), (1 - world.right, 1 - rate))
+    )
     turned = [_transform(pmf, size) for pmf in (wrong, right, np.sum(chances, axis=0))]
     j = np.arange(G)[:, None]
     sums = turned[1] ** j * turned[0] ** (G - 1 - j) * turned[2] ** (completions - G)

@@ -12,6 +12,7 @@ from .inputs import checked_number
 from .prompt_rewards import compositions, multinomial
 from .stop_worlds import StopWorld
 from .stopping import GROUP, PROMPTS, Pull, slopes
+from .trials import made_up
 from .variants import Number
 
 _BATCHES = Number(low=2, high=100_000, integer=True)
@@ -71,6 +72,7 @@ def expected_objective(world, conventions, *, G=2, new=None):
     world : StopWorld
         Small: M times B times 2 outcomes, in groups of G, at most 5,000 different groups.
     conventions : Conventions
+        As `made_up` leaves them.
     G : int
     new : StopWorld, optional
         The policy that is evaluated on the samples of `world`; by default the same one.
@@ -92,7 +94,7 @@ def expected_objective(world, conventions, *, G=2, new=None):
         raise ScenarioError(
             f"new has stops of shape {new.stops.shape}; expected {world.stops.shape}", field="new"
         )
-    outcomes = _outcomes(world, new)
+    outcomes, conventions = _outcomes(world, new), made_up(conventions)
     kinds = len(outcomes.chance)
     ways = comb(kinds + G - 1, G)
     if ways > _MOST_GROUPS:
@@ -137,12 +139,13 @@ class SampledPull:
 
 
 def sampled_pull(world, conventions, *, prompts=4, G=8, batches=500, seed=0, shared=True):
-    """The pull by simulation: sampled batches through `evaluate`, whatever the conventions.
+    """The pull by simulation: sampled batches through `evaluate`.
 
     Parameters
     ----------
     world : StopWorld
     conventions : Conventions
+        As `made_up` leaves them.
     prompts, G : int
         Of each batch.
     batches, seed : int
@@ -163,7 +166,8 @@ def sampled_pull(world, conventions, *, prompts=4, G=8, batches=500, seed=0, sha
             f"wanted at most {batches * _MOST_TOKENS // tokens} batches",
             field="batches",
         )
-    outcomes, rng = _outcomes(world), np.random.default_rng(seed)
+    outcomes, conventions = _outcomes(world), made_up(conventions)
+    rng = np.random.default_rng(seed)
     edges = np.cumsum(outcomes.chance / np.sum(outcomes.chance))[:-1]
     updates = np.zeros((batches, *world.stops.shape))
     for update in updates:

@@ -1,6 +1,7 @@
 """Adding, changing and removing the shaping terms of a scenario."""
 
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -95,10 +96,21 @@ def _with_needed(scenario, term):
 
 def _token_ids(scenario):
     """A number for each distinct text of a token, in order of appearance; without texts 0."""
+    texts = _texts(scenario)
+    _, first, number = np.unique(texts, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number].astype(float).reshape(texts.shape)
+
+
+def _texts(scenario):
+    """Texts of all tokens, (P, G, L); '' where unknown."""
     P, G, L = scenario["mask"].shape
-    texts = [scenario.texts.token(p, g, t) for p in range(P) for g in range(G) for t in range(L)]
-    numbers = {text: n for n, text in enumerate(dict.fromkeys(texts))}
-    return np.array([numbers[text] for text in texts], dtype=float).reshape(P, G, L)
+    completions = list(chain.from_iterable(scenario.texts.tokens))
+    sizes, lengths = np.zeros(P, int), np.zeros((P, G), int)
+    sizes[: len(scenario.texts.tokens)] = list(map(len, scenario.texts.tokens))
+    lengths[np.arange(G) < sizes[:, None]] = list(map(len, completions))
+    texts = np.full((P, G, L), "", dtype=object)
+    texts[np.arange(L) < lengths[..., None]] = list(chain.from_iterable(completions))
+    return texts
 
 
 _FILLERS = {

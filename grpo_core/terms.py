@@ -40,6 +40,11 @@ class Term:
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name.strip():
             raise ScenarioError("a term has no name; give it one", field="terms")
+        if self.name.strip() == "task":
+            raise ScenarioError(
+                "a term is called 'task', which is the task reward's name; give it another",
+                field="terms",
+            )
         if len(self.name) > NAME_LIMIT:
             raise ScenarioError(
                 f"the name of a term has {len(self.name):,} characters; at most {NAME_LIMIT}",

@@ -5,6 +5,43 @@ import numpy as np
 from .errors import ScenarioError
 from .prompt_rewards import compositions, multinomial
 from .scenario import as_batch, build_scenario
+from .stages import STAGES
+
+# What makes an advantage follow from more than the rewards of its own group: stage, row, and
+# the option that does so unless it is at its default (None: the row does in any case).
+BEYOND_GROUP = (
+    ("rewards", "normalize_then_sum", "batch_scale"),
+    ("advantage", "batch_std", None),
+    ("advantage", "nonzero_scaled", None),
+    ("advantage", "length_weighted", None),
+    ("advantage", "returns", "gamma"),
+    ("whitening", "tokens", None),
+)
+
+
+def first_chosen(conventions, rows):
+    """The choice that is among rows like those of `BEYOND_GROUP`, in words; "" for none."""
+    for stage, variant, option in rows:
+        choice = conventions[stage]
+        if choice.variant != variant:
+            continue
+        if option is None:
+            return f"{stage} set to {variant!r}"
+        default = conventions.variant(stage).option(option).default
+        if choice.options[option] != default:
+            return f"{option} of {variant!r} set to {choice.options[option]!r}"
+    return ""
+
+
+def made_up(conventions):
+    """Conventions for a batch that is made up: no row that reads what only a run records.
+
+    Such a row gives way to its stage's default, save that of the advantage.
+    """
+    for stage in STAGES:
+        if stage != "advantage" and conventions.variant(stage).needs:
+            conventions = conventions.replace(stage, STAGES[stage].default)
+    return conventions
 
 
 def judge(rewards, conventions):
@@ -15,7 +52,7 @@ def judge(rewards, conventions):
     rewards : ndarray, shape (N, G)
         A group in each row.
     conventions : Conventions
-        Its stages *rewards* and *advantage* are run.
+        Its stages *rewards*, *advantage* and *whitening* are run.
 
     Returns
     -------
@@ -24,18 +61,22 @@ def judge(rewards, conventions):
     Raises
     ------
     ScenarioError
-        The advantage row reads more than rewards, such as steps.
+        The advantages read more than the rewards of their own group: steps, or the rest of the
+        batch, see `BEYOND_GROUP`.
     """
     row = conventions.variant("advantage")
+    beyond = first_chosen(conventions, BEYOND_GROUP)
     if row.needs:
+        beyond = f"advantage set to {row.key!r}, which reads {', '.join(row.needs)}"
+    if beyond:
         raise ScenarioError(
-            f"advantage is set to {row.key!r}, which reads {', '.join(row.needs)}; wanted one that "
-            "follows from rewards alone",
+            f"{beyond}; wanted advantages that follow from the rewards of a group alone",
             field="advantage",
         )
     batch, _ = as_batch(build_scenario(rewards=rewards))
     scores = conventions.run("rewards", batch, np.zeros(batch.valid.shape))
-    return conventions.run("advantage", batch, scores).advantages
+    advantages = conventions.run("advantage", batch, scores).token_advantages
+    return conventions.run("whitening", batch, advantages)[..., 0]
 
 
 def judge_groups(rewards, conventions):

@@ -20,7 +20,7 @@ from pages._ui.length_tables import options_frame, recipes_frame, with_some_leng
 with page.frame("Length") as opened:
     shown = opened.under(with_some_lengths)
     panels.group_head(shown, "length")
-    table, picture = st.columns([5, 8], gap="large")
+    table, picture = st.columns([6, 7], gap="large")
     with table:
         panels.heading("Rewards and lengths", "A row a completion. A longer one widens the batch.")
         length_panels.lengths_editor(shown)
@@ -48,6 +48,7 @@ with page.frame("Length") as opened:
         "Shares of the whole update of this batch: what is left when the learning rate makes up "
         "for the size of the step.",
     )
+    panels.plain(length_words.judged_line(shown.scenario))
     results = under_recipes(shown.scenario)
     corners, said = st.columns([8, 5], gap="large")
     with corners:
@@ -73,9 +74,9 @@ with page.frame("Length") as opened:
     )
     stops, picture = st.columns([4, 9], gap="large")
     with stops:
-        accuracy = length_panels.stops_editor()
+        length_panels.stops_editor()
     with picture:
-        view, trials = length_panels.pulls(shown, accuracy)
+        view, trials = length_panels.pulls(shown)
         if view is not None:
             panels.chart(pull_chart(view, trials, palette=shown.palette), "length_pull")
             panels.plain(length_words.hunch_line(view))

@@ -25,7 +25,7 @@ with page.frame("Process_rewards") as opened:
         panels.heading("Steps", "A row a step; its end is the position of its last token.")
         process_panels.steps_editor(shown)
         process_panels.judge_button(shown)
-        process_panels.paste_box(shown)
+        process_panels.paste_box()
     with picture:
         panels.chart(step_strip(shown.evaluation, shown.prompt, **shown.looks), "steps", cells=True)
         panels.plain(steps_line(shown.scenario, shown.prompt))

@@ -76,11 +76,11 @@ with page.frame("Shaping") as opened:
         safe = computed(safe_weight, *ordered.given, varied, **ordered.options)
         if safe is not None:
             panels.plain(safe_line(safe, term))
-            shaping_panels.use_weight(safe.batch_largest, varied, term.name, "use_safe_weight")
+            shaping_panels.use_weight(safe.batch_largest, varied, "use_safe_weight")
         share = computed(share_weight, *inputs.given, varied, **inputs.options)
         if share is not None:
             panels.plain(share_line(share, term))
-            shaping_panels.use_weight(share.batch, varied, term.name, "use_share_weight")
+            shaping_panels.use_weight(share.batch, varied, "use_share_weight")
             panels.plain(no_small_line(share, term))
     with logging:
         panels.heading("What to log", "Task and terms apart. Their sum alone hides a hack.")

@@ -9,7 +9,7 @@ from pages._ui.difficulty_panels import kinds_editor, size_and_seed
 from pages._ui.difficulty_tables import mean_notes
 from pages._ui.foot import foot
 from pages._ui.rate_tables import batch_rewards
-from pages._ui.silent_panels import tie_button
+from pages._ui.silent_panels import bonus_controls, tie_button
 from pages._ui.silent_worlds import BUDGET, drawing, silent
 
 with page.frame("Silent_groups") as shown:
@@ -75,9 +75,11 @@ with page.frame("Silent_groups") as shown:
     )
     made = silent_remedies.remedies(shown.evaluation)
     panels.plain(silent_remedies.remedies_line(made))
+    panels.plain(silent_remedies.scale_line(made))
     figure = silent_remedies.remedy_map(made, palette=shown.palette)
     panels.chart(figure, "silent_remedies")
     panels.plain(silent_remedies.shape_line(made))
+    bonus_controls(shown, made)
     st.dataframe(silent_remedies.remedies_frame(made), height="content")
     for line in silent_remedies.remedy_lines(made):
         st.caption(line)

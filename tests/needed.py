@@ -25,12 +25,25 @@ def _step_rewards(scenario):
     return np.where(np.isnan(ends), np.nan, _per_completion(scenario)[..., None])
 
 
+def _sampler(scenario):
+    """A little off the old policy; the first token's is not known."""
+    step = _per_token(scenario) / 10
+    step[0, 0, 0] = np.nan
+    with np.errstate(invalid="ignore"):
+        return np.minimum(scenario["logp_old"] + step, 0.0)
+
+
 MAKERS = {
     "advantages": _per_completion,
     "step_ends": _step_ends,
     "step_rewards": _step_rewards,
+    "token_advantages": _per_token,
     "token_rewards": _per_token,
     "token_ids": lambda scenario: np.abs(np.rint(4 * _per_token(scenario))),
+    "logp_sampler": _sampler,
+    "sampler_weights": lambda scenario: np.abs(_per_token(scenario)),
+    "entropy": lambda scenario: np.abs(_per_token(scenario)),
+    "truncated": lambda scenario: (_per_completion(scenario) < 0).astype(float),
 }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..clip_cases import clip_band, unclipped_pull
+from ..clip_cases import unclipped_pull
 from ..errors import place
 from ..numerics import times, total
 from ..words import cells, count, listing, number, opening, percent
@@ -12,7 +12,7 @@ from .row import FindingRow
 
 def nothing_clipped_ratio_one(evaluation):
     """All ratios are 1, so that no bound is reached."""
-    if not facts.on_policy(evaluation):
+    if not (_can_stop(evaluation) and facts.on_policy(evaluation)):
         return None
     drift, valid = evaluation.scenario.drift, evaluation.valid
     moved = np.any(evaluation.logp_new[valid] != evaluation.logp_old[valid])
@@ -20,6 +20,12 @@ def nothing_clipped_ratio_one(evaluation):
         evaluation.scenario["logp_new"][valid] != evaluation.scenario["logp_old"][valid]
     )
     return {"places": (), "moved": bool(moved), "drift_off": bool(drift == 0 and stored)}
+
+
+def _can_stop(evaluation):
+    """True if the surrogate stops tokens, and has stopped none."""
+    surrogate = facts.chosen(evaluation, "surrogate")
+    return surrogate in facts.STOPPING and not facts.stopped(evaluation).any()
 
 
 def _say_nothing_clipped_ratio_one(figures):
@@ -34,7 +40,7 @@ def _say_nothing_clipped_ratio_one(figures):
 def nothing_clipped_no_advantage(evaluation):
     """The policy has moved, but there is no advantage that could be clipped."""
     valid = evaluation.valid
-    if not valid.any() or facts.on_policy(evaluation):
+    if not valid.any() or facts.on_policy(evaluation) or not _can_stop(evaluation):
         return None
     if np.any(evaluation.token_advantages[valid]):
         return None
@@ -52,9 +58,10 @@ def _say_nothing_clipped_no_advantage(figures):
 
 def nothing_clipped_inside_band(evaluation):
     """The policy has moved, but no ratio has left the band."""
-    band = clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
-    valid = evaluation.valid
+    band, valid = facts.band(evaluation), evaluation.valid
     if band is None or not valid.any() or facts.on_policy(evaluation):
+        return None
+    if not _can_stop(evaluation):
         return None
     low, high = float(np.min(evaluation.ratio[valid])), float(np.max(evaluation.ratio[valid]))
     if low < band[0] or high > band[1] or not np.any(evaluation.token_advantages[valid]):
@@ -79,19 +86,22 @@ def _say_nothing_clipped_inside_band(figures):
 
 def clipped_share(evaluation):
     """Tokens whose policy gradient is stopped, and how much of it they would have had."""
-    stopped = evaluation.clipped_low | evaluation.clipped_high | evaluation.dual_clipped
+    stopped, tokens = facts.stopped(evaluation), int(np.sum(evaluation.kept))
     if not stopped.any():
         return None
-    pull = unclipped_pull(evaluation)
-    dual = evaluation.dual_clipped & ~(evaluation.clipped_low | evaluation.clipped_high)
+    pull = times(unclipped_pull(evaluation), evaluation.factor)
+    banded = facts.band(evaluation) is not None  # elsewhere a gradient is no ratio times A
+    whole = float(total(pull)) if banded else 0.0
+    lost = float(total(np.where(stopped, pull, 0)))
+    high, low = stopped & evaluation.clipped_high, stopped & evaluation.clipped_low
     return {
         "places": (facts.largest(pull, stopped),),
-        "tokens": int(np.sum(evaluation.valid)),
-        "high": int(np.sum(evaluation.clipped_high)),
-        "low": int(np.sum(evaluation.clipped_low)),
-        "dual": int(np.sum(dual)),
-        "share": float(np.sum(stopped) / np.sum(evaluation.valid)),
-        "lost": float(total(np.where(stopped, pull, 0)) / total(pull)),
+        "tokens": tokens,
+        "high": int(np.sum(high)),
+        "low": int(np.sum(low)),
+        "dual": int(np.sum(stopped & ~(high | low))),
+        "share": float(np.sum(stopped) / tokens),
+        "lost": lost / whole if 0 < whole < np.inf else None,
     }
 
 
@@ -103,22 +113,58 @@ def _say_clipped_share(figures):
     }
     parts = [f"{n:,} {words}" for words, n in kinds.items() if n]
     n = sum(kinds.values())
-    return (
+    text = (
         f"{n:,} of {count(figures['tokens'], 'token')} ({percent(figures['share'])}) "
-        f"{'is' if n == 1 else 'are'} clipped: {listing(parts)}. Summed by size, "
-        f"{percent(figures['lost'])} of the policy gradient is lost with "
+        f"{'is' if n == 1 else 'are'} clipped: {listing(parts)}."
+    )
+    if figures["lost"] is None:
+        return text
+    return (
+        f"{text} Summed by size, {percent(figures['lost'])} of the policy gradient is lost with "
         f"{'it' if n == 1 else 'them'}."
+    )
+
+
+def dual_clip_active(evaluation):
+    """Tokens with a negative advantage whose ratio is beyond the dual clip."""
+    beyond = facts.stopped(evaluation) & evaluation.dual_clipped
+    bound = facts.option(
+        evaluation, "surrogate", "dual_clip", facts.option(evaluation, "surrogate", "delta")
+    )
+    if bound is None or not beyond.any():
+        return None
+    farthest = facts.largest(evaluation.log_ratio, beyond)
+    advantage = float(evaluation.token_advantages[farthest])
+    return {
+        "places": facts.places_from(farthest, beyond)[: facts.NAMED],
+        "tokens": int(np.sum(beyond)),
+        "bound": float(bound),
+        "ratio": float(evaluation.ratio[farthest]),
+        "advantage": advantage,
+        "unheld": float(times(evaluation.ratio[farthest], advantage)),
+        "held": float(evaluation.surrogate[farthest] / evaluation.factor[farthest]),
+    }
+
+
+def _say_dual_clip_active(figures):
+    n = figures["tokens"]
+    return (
+        f"The dual clip at {number(figures['bound'])} holds {count(n, 'token')} with a negative "
+        f"advantage. {opening(place(figures['places'][0]))}: ratio {number(figures['ratio'])} with "
+        f"advantage {number(figures['advantage'])} counts {number(figures['held'])} instead of "
+        f"{number(figures['unheld'])}, and has no gradient. A token that became far too likely is "
+        "not pushed back. Plain PPO, and TRL without delta, would push it hardest; verl has the "
+        "dual clip on by default, at 3."
     )
 
 
 def outside_band_not_clipped(evaluation):
     """Ratios outside the band on the side that the advantage's sign leaves open."""
-    band = clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
+    band = facts.band(evaluation)
     if band is None:
         return None
     low, high = band
-    stopped = evaluation.clipped_low | evaluation.clipped_high | evaluation.dual_clipped
-    free = evaluation.valid & ~stopped
+    free = facts.in_loss(evaluation) & ~facts.stopped(evaluation)
     above = free & (evaluation.ratio > high) & (evaluation.token_advantages < 0)
     below = free & (evaluation.ratio < low) & (evaluation.token_advantages > 0)
     outside = above | below
@@ -202,6 +248,14 @@ ROWS = (
         question="How much is clipped?",
         find=clipped_share,
         sentence=_say_clipped_share,
+    ),
+    FindingRow(
+        code="dual_clip_active",
+        severity="note",
+        page="Clipping",
+        question="What does the dual clip do?",
+        find=dual_clip_active,
+        sentence=_say_dual_clip_active,
     ),
     FindingRow(
         code="outside_band_not_clipped",

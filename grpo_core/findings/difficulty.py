@@ -17,15 +17,14 @@ LARGE = 0.5  # half of the batch generated for nothing is worth a sentence, chan
 
 def divided_unevenly(evaluation):
     """The groups with the smallest and the largest divisor, where one std is far smaller."""
-    eps = facts.option(evaluation, "advantage", "eps")
-    if eps is None or facts.by_steps(evaluation) or not facts.judged_as_one(evaluation):
+    divisors = facts.divisor(evaluation)
+    if divisors is None or facts.by_steps(evaluation) or not facts.judged_as_one(evaluation):
         return None
-    std, divided = evaluation.std, _of_answers(evaluation)
+    divided = _of_answers(evaluation)
     if np.sum(divided) < 2:
         return None
-    (light,) = facts.largest(std, divided)
-    (heavy,) = facts.largest(-std, divided)
-    divisors = std.astype(np.float64) + eps
+    (light,) = facts.largest(divisors, divided)
+    (heavy,) = facts.largest(-divisors, divided)
     factor = divisors[light] / divisors[heavy]
     if not UNEVEN <= factor < np.inf:
         return None

@@ -2,12 +2,23 @@
 
 import numpy as np
 
-from ..numerics import total
+from ..clip_cases import clip_band
+from ..numerics import times, total
 from ..shaping_parts import COMBINE
+from ..surrogate_clipped import ROWS as CLIPPED
 
 NEGLIGIBLE = 1e-6  # of the sizes that were added up: float32 sums are no better
 NAMED = 100  # tokens listed among the figures of a finding about tokens
 ON_POLICY = 1e-9  # largest log-ratio that counts as none
+
+# Surrogates that stop a token: those with a band of ratios, and some with another bound.
+BANDED = frozenset(row.key for row in CLIPPED)
+STOPPING = BANDED | {"gmpo", "dppo_tv", "dppo_kl"}
+# Surrogates in which no ratio of the stage before them stands.
+WITHOUT_RATIO = frozenset({"reinforce", "vespo", "dro", "gmpo"})
+# Advantages that are divided by the std of their own group, and those that compare with nothing.
+OWN_STD = frozenset({"mean_std"})
+UNCOMPARED = frozenset({"uncompared", "returns"})
 
 
 def option(evaluation, stage, key, default=None):
@@ -23,10 +34,48 @@ def option_words(evaluation, stage, key, default=None):
     return evaluation.scenario.conventions.variant(stage).option(key).domain.words[value]
 
 
-def needs(evaluation, array):
-    """True if the chosen conventions read an optional array."""
-    conventions = evaluation.scenario.conventions
-    return any(array in conventions.variant(stage).needs for stage in conventions.choices)
+def chosen(evaluation, stage):
+    """Key of the chosen row."""
+    return evaluation.scenario.conventions[stage].variant
+
+
+def given(evaluation):
+    """True if the advantages came from outside, of completions or of tokens."""
+    return bool(
+        {"advantages", "token_advantages"}
+        & set(evaluation.scenario.conventions.variant("advantage").needs)
+    )
+
+
+def divisor(evaluation):
+    """What each group's deviations are divided by, (P,); None where it is not their own std."""
+    if chosen(evaluation, "advantage") not in OWN_STD:
+        return None
+    options = evaluation.scenario.conventions["advantage"].options
+    return np.maximum(evaluation.std.astype(np.float64), options["floor"]) + options["eps"]
+
+
+def band(evaluation):
+    """Edges of the band of ratios outside of which tokens are stopped; None without one."""
+    if chosen(evaluation, "surrogate") not in BANDED:
+        return None
+    return clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
+
+
+def in_loss(evaluation):
+    """Tokens whose surrogate is in the loss: kept, and not multiplied by 0; (P, G, L)."""
+    return evaluation.kept & (evaluation.factor != 0)
+
+
+def stopped(evaluation):
+    """Tokens in the loss that have an advantage and no policy gradient; (P, G, L)."""
+    flags = evaluation.clipped_low | evaluation.clipped_high | evaluation.dual_clipped
+    return flags & in_loss(evaluation) & (evaluation.token_advantages != 0)
+
+
+def kl_in_objective(evaluation):
+    """True unless the KL is a constant of the update, in the reward or in the returns."""
+    return option(evaluation, "kl", "place", "objective") == "objective"
 
 
 def combining(evaluation):
@@ -48,13 +97,25 @@ def by_steps(evaluation):
 def uses_scores(evaluation):
     """True if the advantages are computed from the scores, if only in part."""
     weight = option(evaluation, "advantage", "outcome_weight", 1.0)
-    return weight != 0 and not needs(evaluation, "advantages")
+    return weight != 0 and not given(evaluation)
 
 
 def uniform(evaluation):
     """Groups whose tokens all have the advantage of their completion, (P,)."""
     same = evaluation.token_advantages == evaluation.advantages[..., None]
     return np.all(same | ~evaluation.valid, axis=(1, 2))
+
+
+def first_token(evaluation):
+    """Advantage of each completion's first token that counts, 0 without one; (P, G)."""
+    first = np.argmax(evaluation.valid, axis=2)[..., None]
+    return np.take_along_axis(evaluation.token_advantages, first, axis=2)[..., 0]
+
+
+def alike(evaluation):
+    """True if the tokens of every completion share one advantage, whichever that is."""
+    same = evaluation.token_advantages == first_token(evaluation)[..., None]
+    return bool(np.all(same | ~evaluation.valid))
 
 
 def silent(evaluation):
@@ -66,15 +127,15 @@ def silent(evaluation):
 def tied(evaluation):
     """Groups that equal scores leave without a signal, (P,).
 
-    Equal sums do not where task and terms are judged apart, unless nothing comes of them,
-    and steps do not care for scores at all.
+    Equal sums do not where task and terms are judged apart, where nothing is compared, or where
+    advantages are changed afterwards, unless nothing comes of them. Steps do not care for
+    scores at all. Given advantages may be anything.
     """
-    if by_steps(evaluation):
+    if by_steps(evaluation) or chosen(evaluation, "advantage") in UNCOMPARED:
         return np.zeros_like(evaluation.tied)
-    if judged_as_one(evaluation):
-        return evaluation.tied
-    computed = not needs(evaluation, "advantages")
-    return evaluation.tied & silent(evaluation) & computed
+    if given(evaluation):
+        return evaluation.tied & judged_as_one(evaluation)
+    return evaluation.tied & silent(evaluation)
 
 
 def spread(values, among):
@@ -116,6 +177,11 @@ def group_norm(values):
     """Euclidean norm over each group's cells, shape (P,)."""
     square = np.square(values, dtype=np.float64)
     return np.sqrt(total(square.reshape(len(values), -1), axis=1))
+
+
+def worth_advantage(evaluation):
+    """Surrogate that each token would have at ratio 1 without any gate or weight; (P, G, L)."""
+    return times(evaluation.factor, evaluation.token_advantages)
 
 
 def turnover(evaluation):

@@ -20,8 +20,7 @@ def nearly_tied_group(evaluation):
     near = nearly_tied(evaluation)
     if not near.any():
         return None
-    eps = facts.option(evaluation, "advantage", "eps")
-    divisor = evaluation.std + eps
+    eps, divisor = facts.option(evaluation, "advantage", "eps"), facts.divisor(evaluation)
     sizes = facts.group_max(np.abs(evaluation.advantages))
     (worst,) = facts.largest(sizes, near)
     low, high = facts.score_range(evaluation)
@@ -46,7 +45,7 @@ def nearly_tied(evaluation):
     convention does, and a group of 0s and 1s meets neither.
     """
     eps = facts.option(evaluation, "advantage", "eps")
-    if eps is None:  # nothing is divided by the spread
+    if facts.divisor(evaluation) is None:  # nothing is divided by the spread
         return np.zeros(len(evaluation.std), dtype=bool)
     low, high = facts.score_range(evaluation)
     spread = high - low
@@ -73,7 +72,9 @@ def _say_nearly_tied_group(figures):
 
 def tie_broken_by_kl(evaluation):
     """Groups of equal rewards whose scores differ by the KL penalty inside the reward."""
-    if facts.by_steps(evaluation) or facts.needs(evaluation, "advantages"):
+    if facts.by_steps(evaluation) or facts.given(evaluation):
+        return None
+    if facts.chosen(evaluation, "advantage") in facts.UNCOMPARED:  # a tie there is none
         return None
     rewards, scores, scored, advantages = _judged(evaluation)
     spread = facts.spread(scores, scored)
@@ -151,7 +152,7 @@ def _say_tied_group(figures):
 def group_of_one(evaluation):
     """Groups with a single scored completion, whose score therefore gives no advantage."""
     single = np.sum(evaluation.scored, axis=1) == 1
-    given = facts.needs(evaluation, "advantages")
+    given = facts.given(evaluation)
     if given:
         single &= facts.judged_as_one(evaluation)
     else:  # terms added after normalising are an advantage also here, and so are steps
@@ -176,7 +177,7 @@ def missing_reward(evaluation):
     """
     scenario = evaluation.scenario
     missing = scenario["present"] & np.isnan(scenario["rewards"])
-    given = facts.needs(evaluation, "advantages")
+    given = facts.given(evaluation)
     none = given and not (scenario["present"] & ~missing).any()
     unread = not (given or facts.uses_scores(evaluation))
     if not missing.any() or none or unread or evaluation.attribution is not None:
@@ -202,12 +203,12 @@ def _say_missing_reward(figures):
 
 def group_of_two(evaluation):
     """Groups of two scores divided by their own spread: only the order is left."""
-    eps = facts.option(evaluation, "advantage", "eps")
+    divisor, std = facts.divisor(evaluation), evaluation.std
     one_score = facts.judged_as_one(evaluation) and not facts.by_steps(evaluation)
-    if eps is None or not one_score:
+    if divisor is None or not one_score:
         return None
-    spread = (evaluation.std > 0) & np.isfinite(evaluation.std)
-    clear = spread & (eps <= 0.01 * evaluation.std) & ~nearly_tied(evaluation)
+    spread = (std > 0) & np.isfinite(std)
+    clear = spread & (divisor <= 1.01 * std) & ~nearly_tied(evaluation)
     two = (np.sum(evaluation.scored, axis=1) == 2) & clear & facts.uniform(evaluation)
     if not two.any():
         return None

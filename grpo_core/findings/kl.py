@@ -4,9 +4,9 @@ import numpy as np
 
 from ..errors import place
 from ..kl import KLS
-from ..kl_curves import mean_estimates
+from ..kl_curves import kl_curve, kl_distance, mean_estimates
 from ..numerics import times, total
-from ..words import count, groups, listing, number, percent
+from ..words import count, groups, listing, number, opening, percent
 from . import facts
 from .row import FindingRow
 
@@ -17,6 +17,7 @@ SPIKE_ABOVE_OTHERS = 10  # times the mean of the others
 ESTIMATES_APART = 0.5  # of the largest mean: beyond this the estimates disagree
 ESTIMATES_FROM = 0.2  # nats; below this a disagreement of so few tokens means nothing
 SPIKE_KL = 1.0  # below this a token's KL is no spike, however small the others are
+ESTIMATES = tuple(key for key in KLS if key != "abs")  # |d| is a distance, no estimate of a KL
 
 
 def kl_spike(evaluation):
@@ -31,7 +32,7 @@ def kl_spike(evaluation):
     above = kl[spike] >= SPIKE_ABOVE_OTHERS * (whole - kl[spike]) / (n - 1)
     if not (np.abs(evaluation.kl[spike]) >= SPIKE_KL and alone and above):
         return None
-    in_reward = facts.option(evaluation, "kl", "place") == "reward"
+    in_reward = not facts.kl_in_objective(evaluation)
     policy = evaluation.logp_old if in_reward else evaluation.logp_new
     return {
         "places": (spike,),
@@ -83,6 +84,8 @@ def _say_kl_below_zero(figures):
 
 def kl_same_pull_everywhere(evaluation):
     """A KL term that pulls every token alike, however far each is from the reference."""
+    if not _constant_slope(evaluation):
+        return None
     counts = evaluation.weight > 0
     if not (counts.any() and np.ptp(evaluation.kl[counts]) > 0):
         return None
@@ -101,6 +104,13 @@ def kl_same_pull_everywhere(evaluation):
     }
 
 
+def _constant_slope(evaluation):
+    """True if the estimate has one slope on both sides of the reference, as only k1 has."""
+    choice = evaluation.scenario.conventions["kl"]
+    _, slope = kl_curve(choice.variant, [-1e-3, 1e-3], choice.options)
+    return bool(slope[0] == slope[1] != 0)
+
+
 def _say_kl_same_pull_everywhere(figures):
     return (
         f"{figures['estimate']} in the objective gives every token the same gradient, "
@@ -113,13 +123,14 @@ def _say_kl_same_pull_everywhere(figures):
 def kl_estimates_apart(evaluation):
     """Means of the estimates that differ by a large part of the largest."""
     means = mean_estimates(evaluation)
+    means = {key: means[key] for key in ESTIMATES}
     sizes = np.array(list(means.values()))
     largest = np.max(np.abs(sizes))
     if not (np.isfinite(largest) and largest >= ESTIMATES_FROM):
         return None
     if np.ptp(sizes) <= ESTIMATES_APART * largest:
         return None
-    in_reward = facts.option(evaluation, "kl", "place") == "reward"
+    in_reward = not facts.kl_in_objective(evaluation)
     return {
         "places": (),
         **means,
@@ -130,7 +141,7 @@ def kl_estimates_apart(evaluation):
 
 
 def _say_kl_estimates_apart(figures):
-    means = listing([f"{key} {number(figures[key])}" for key in KLS])
+    means = listing([f"{key} {number(figures[key])}" for key in ESTIMATES])
     text = (
         f"The estimates of one KL differ on {count(figures['tokens'], 'token')}: their means are "
         f"{means}. Near the reference they agree; this far from it so few tokens do not tell the "
@@ -142,6 +153,53 @@ def _say_kl_estimates_apart(figures):
     return (
         f"{text} They are made for tokens that the new policy samples; these come from the old "
         f"one, with ratios from {number(low, 3)} to {number(high, 3)}."
+    )
+
+
+def kl_clamp_active(evaluation):
+    """Tokens whose KL a clamp holds, and which it therefore does not pull back."""
+    choice = evaluation.scenario.conventions["kl"]
+    clamps = [choice.options.get(key, 0.0) for key in ("clamp_in", "clamp_out")]
+    if not any(clamps) or choice.options["beta"] == 0:
+        return None
+    d = kl_distance(evaluation)
+    free = {**choice.options, "clamp_in": 0.0, "clamp_out": 0.0}
+
+    def both(at):
+        return (kl_curve(choice.variant, at, each)[0] for each in (choice.options, free))
+
+    if np.array_equal(*both(np.array([np.min(d), np.max(d)]))):  # estimates grow with abs(d)
+        return None
+    held, value = both(d)
+    stuck = evaluation.kept & (held != value)
+    if not stuck.any():
+        return None
+    farthest = facts.largest(np.abs(d), stuck)
+    return {
+        "places": facts.places_from(farthest, stuck)[: facts.NAMED],
+        "tokens": int(np.sum(stuck)),
+        "distance": float(d[farthest]),
+        "held": float(held[farthest]),
+        "value": float(value[farthest]),
+        "gradient": float(evaluation.kl_gradient[farthest]),
+        "constant": not facts.kl_in_objective(evaluation),
+    }
+
+
+def _say_kl_clamp_active(figures):
+    n = figures["tokens"]
+    text = (
+        f"A clamp holds the KL of {count(n, 'token')}. {opening(place(figures['places'][0]))}, "
+        f"where the log-probabilities differ by {number(figures['distance'])}: "
+        f"{number(figures['held'])} instead of {number(figures['value'])}."
+    )
+    if figures["constant"]:
+        return f"{text} That is all that is taken off its reward or return."
+    if figures["gradient"]:
+        return f"{text} What is left of its gradient does not come from the held value."
+    return (
+        f"{text} Where it is held the gradient is 0: the token that is farthest from the "
+        "reference is not pulled back."
     )
 
 
@@ -176,6 +234,14 @@ ROWS = (
         question="Where does the KL come from?",
         find=kl_spike,
         sentence=_say_kl_spike,
+    ),
+    FindingRow(
+        code="kl_clamp_active",
+        severity="warning",
+        page="KL",
+        question="Why is a far token not pulled back?",
+        find=kl_clamp_active,
+        sentence=_say_kl_clamp_active,
     ),
     FindingRow(
         code="kl_same_pull_everywhere",

@@ -34,7 +34,8 @@ def _say_empty_completion(figures):
 
 def token_weight_by_length(evaluation):
     """What a token of the shortest completion counts against one of the longest."""
-    filled = evaluation.lengths > 0
+    token = np.max(evaluation.weight, axis=2)  # (P, G)
+    filled = token > 0  # not where all tokens have left the loss
     if not filled.any():
         return None
     shortest = facts.largest(-evaluation.lengths, filled)
@@ -42,7 +43,6 @@ def token_weight_by_length(evaluation):
     short, long = (int(evaluation.lengths[where]) for where in (shortest, longest))
     if long < LENGTHS_APART * short:
         return None
-    token = np.max(evaluation.weight, axis=2)  # (P, G)
     return {
         "places": (shortest, longest),
         "lengths": (short, long),

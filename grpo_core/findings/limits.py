@@ -41,7 +41,7 @@ def float32_overflow(evaluation):
     """Finite log-probabilities whose ratio or KL is beyond float32."""
     arrays = (evaluation.logp_new, evaluation.logp_old, evaluation.logp_ref, evaluation.log_ratio)
     finite = evaluation.valid & np.logical_and.reduce([np.isfinite(array) for array in arrays])
-    ratio = finite & (evaluation.log_ratio > FLOAT32_LOG_MAX)
+    ratio = finite & (evaluation.log_ratio > FLOAT32_LOG_MAX) & _reads_ratio(evaluation)
     kl = finite & (np.abs(evaluation.kl) > FLOAT32_MAX)
     if not (ratio | kl).any():
         return None
@@ -55,6 +55,13 @@ def float32_overflow(evaluation):
         "log": float(evaluation.log_ratio[worst] if ratio[worst] else gap[worst]),
         "limit": FLOAT32_LOG_MAX,
     }
+
+
+def _reads_ratio(evaluation):
+    """True if the ratio enters the surrogate or the KL."""
+    if facts.chosen(evaluation, "surrogate") not in facts.WITHOUT_RATIO:
+        return True
+    return facts.option(evaluation, "kl", "weight") == "ratio"
 
 
 def _say_float32_overflow(figures):

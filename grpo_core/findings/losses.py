@@ -20,8 +20,15 @@ def loss_zero_gradient_not(evaluation):
         "loss": evaluation.loss,
         "size": size,
         "norm": norm,
-        "on_policy": facts.on_policy(evaluation),
+        "on_policy": facts.on_policy(evaluation) and worth_its_advantage(evaluation),
     }
+
+
+def worth_its_advantage(evaluation):
+    """True if every token's surrogate is its advantage, times what selection and correction say."""
+    expected = facts.worth_advantage(evaluation)
+    apart = np.abs(evaluation.surrogate - expected)[evaluation.kept]
+    return bool(np.all(apart <= facts.NEGLIGIBLE * np.abs(expected[evaluation.kept])))
 
 
 def _say_loss_zero_gradient_not(figures):
@@ -41,7 +48,7 @@ def nothing_to_learn(evaluation):
         return None
     return {
         "places": (),
-        "tokens": bool(evaluation.valid.any()),
+        "tokens": bool(evaluation.kept.any()),
         "advantages": bool(np.any(evaluation.token_advantages)),
     }
 
@@ -58,13 +65,13 @@ def _say_nothing_to_learn(figures):
 def on_policy_loss_not_zero(evaluation):
     """At ratio 1 and without KL: the part of the loss that unequal weights make."""
     size = facts.turnover(evaluation)
-    if not (_loss_of_advantages(evaluation) and facts.uniform(evaluation).all()):
+    if not (_loss_of_advantages(evaluation) and facts.alike(evaluation)):
         return None
     present = evaluation.scenario["present"]
-    weight = total(evaluation.weight, axis=2)  # (P, G), of whole completions
+    weight = total(times(evaluation.weight, evaluation.factor), axis=2)  # (P, G), of completions
     mean = total(weight, axis=1) / np.maximum(np.sum(present, axis=1), 1)
     excess = np.where(present, weight - mean[:, None], 0)
-    by_group = total(times(excess, evaluation.advantages), axis=1)  # (P,)
+    by_group = total(times(excess, facts.first_token(evaluation)), axis=1)  # (P,)
     if not abs(float(total(by_group))) > facts.NEGLIGIBLE * size:
         return None
     group = int(np.argmax(np.abs(by_group)))
@@ -81,13 +88,19 @@ def on_policy_loss_not_zero(evaluation):
 
 
 def _loss_of_advantages(evaluation):
-    """True if the loss is not 0 at ratio 1, and no KL explains it."""
+    """True if the loss is not 0 at ratio 1, and all of it is weighted advantages."""
+    return loss_at_ratio_one(evaluation) and worth_its_advantage(evaluation)
+
+
+def loss_at_ratio_one(evaluation):
+    """True if the loss is not 0 at ratio 1, and neither KL nor entropy explains it."""
     size = facts.turnover(evaluation)
-    penalty = float(total(np.abs(times(evaluation.weight, evaluation.kl_penalty))))
+    beside = np.abs(evaluation.kl_penalty) + np.abs(evaluation.entropy_bonus)
+    beside = float(total(times(evaluation.weight, beside)))
     return (
         facts.on_policy(evaluation)
         and np.isfinite(size)
-        and penalty <= facts.NEGLIGIBLE * size < abs(evaluation.loss)
+        and beside <= facts.NEGLIGIBLE * size < abs(evaluation.loss)
     )
 
 
@@ -109,10 +122,11 @@ def _say_on_policy_loss_not_zero(figures):
 
 def on_policy_loss_of_tokens(evaluation):
     """At ratio 1 and without KL: a loss because tokens have advantages of their own."""
-    if not _loss_of_advantages(evaluation) or facts.uniform(evaluation).all():
+    if not _loss_of_advantages(evaluation) or facts.alike(evaluation):
         return None
-    whole = np.where(evaluation.valid, evaluation.advantages[..., None], 0.0)
-    own = times(evaluation.weight, evaluation.token_advantages - whole)
+    whole = np.where(evaluation.valid, facts.first_token(evaluation)[..., None], 0.0)
+    weight = times(evaluation.weight, evaluation.factor)
+    own = times(weight, evaluation.token_advantages - whole)
     apart = total(own, axis=2)  # (P, G)
     if not abs(float(total(apart))) > facts.NEGLIGIBLE * facts.turnover(evaluation):
         return None

@@ -80,7 +80,7 @@ def advantages_residue(evaluation):
         "advantage": float(sizes[worst]),
         "constant": bool(np.ptp(given[worst][scenario["present"][worst]]) == 0),
     }
-    if facts.needs(evaluation, "advantages"):
+    if facts.given(evaluation):
         value = times(evaluation.weight, evaluation.surrogate)[sizes > 0]
         return {**figures, "shift": -float(total(value))}
     return {**figures, **_loss_shift(evaluation, sizes > 0)}

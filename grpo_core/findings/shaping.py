@@ -44,9 +44,11 @@ def _at_half_weights(evaluation, group):
 
     Deviations and std halve alike, and only eps stays: d / (std + 2 eps).
     """
-    eps = facts.option(evaluation, "advantage", "eps")
-    if eps is None or not facts.judged_as_one(evaluation):
+    if facts.divisor(evaluation) is None or not facts.judged_as_one(evaluation):
         return None
+    if facts.option(evaluation, "advantage", "floor"):
+        return None
+    eps = facts.option(evaluation, "advantage", "eps")
     std = float(evaluation.std[group])
     halved = float(np.max(np.abs(evaluation.advantages[group]))) * ((std + eps) / (std + 2 * eps))
     return halved if np.isfinite(halved) else None

@@ -20,6 +20,8 @@ def group_too_small(evaluation):
         return None
     if not facts.uses_scores(evaluation):
         return None
+    if facts.chosen(evaluation, "advantage") in facts.UNCOMPARED:
+        return None
     found = _two_scores(evaluation)
     if found is None:
         return None

@@ -3,9 +3,9 @@
 import numpy as np
 
 from ..errors import place
+from ..evaluation import evaluate
 from ..group_statistics import group_statistics
 from ..numerics import total
-from ..scenario import as_batch
 from ..stages import STAGES
 from ..step_credit import credit_changes, gains_by_count
 from ..words import cells, count, groups, number, opening, percent
@@ -75,13 +75,11 @@ def credit_sign_changes(evaluation):
 
 
 def _outcome_alone(evaluation):
-    """Token advantages of the outcome, with the std and eps of the steps."""
+    """Token advantages of the outcome, with the std and eps of the steps and all that follows."""
     chosen = evaluation.scenario.conventions["advantage"].options
     row = STAGES["advantage"].variants[STAGES["advantage"].default]
-    options = {option.key: chosen[option.key] for option in row.options}
-    batch, _ = as_batch(evaluation.scenario)
-    scores = evaluation.scenario.conventions.run("rewards", batch, evaluation.reward_penalty)
-    return row.function(batch, scores, **options).token_advantages
+    options = {option.key: chosen[option.key] for option in row.options if option.key in chosen}
+    return evaluate(evaluation.scenario.choose("advantage", row.key, **options)).token_advantages
 
 
 def _say_credit_sign_changes(figures):

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import (
     clipping,
+    conventions,
     difficulty,
     groups,
     kl,
@@ -20,6 +21,7 @@ from . import (
     size,
     steps,
     terms,
+    trainers,
 )
 from .row import SEVERITIES, FindingRow
 
@@ -37,9 +39,11 @@ FINDINGS: Mapping[str, FindingRow] = MappingProxyType(
             shaping,
             terms,
             steps,
+            conventions,
             clipping,
             kl,
             lengths,
+            trainers,
             pull,
         )
         for row in module.ROWS

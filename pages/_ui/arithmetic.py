@@ -249,7 +249,8 @@ class Square(Term):
 
     def latex(self, names=False, linear=False):
         base = [Piece(p.latex, p.width) for p in _latex_in(self.base, 4, names, linear)]
-        if isinstance(self.base, Number) and r"\times" in base[0].latex:
+        powers = (r"\times", "^")  # a number with a power of ten, or one that is one
+        if isinstance(self.base, Number) and any(mark in base[0].latex for mark in powers):
             base = _parenthesised(base)
         return [*base[:-1], Piece(base[-1].latex + "^2", base[-1].width + 0.4, base[-1].breaks)]
 

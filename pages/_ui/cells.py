@@ -11,6 +11,11 @@ import pandas as pd
 
 from grpo_core import ScenarioError
 
+
+class Unfinished(ScenarioError):
+    """Cells that are only missing so far, as in a row that is being added cell by cell."""
+
+
 _SHOWN_DIGITS = 5
 _WORDS = {"": math.nan, "none": math.nan, "nan": math.nan, "-inf": -math.inf, "inf": math.inf}
 
@@ -45,7 +50,7 @@ def read_cell(text):
         return float(text)
     except ValueError:
         raise ScenarioError(
-            f"{_short(text)} is not a number; write one, such as 0.5 or -1e-3, or leave it blank"
+            f"{_short(text)} is not a number; write one, such as 0.5 or -1e-3"
         ) from None
 
 

@@ -101,6 +101,8 @@ class _Alone:
                 letter="f" if k else "r",
                 tag=f"_{k}",
                 sub=f"_{{{k}}}",
+                scores=self._values[k],
+                scored=parts.core.known[k],
             ),
         )
 

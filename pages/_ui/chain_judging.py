@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from grpo_core.advantages import centred, over_std
+from grpo_core.advantage_rows import centred, over_std
 
-from .arithmetic import Number, Square, sqrt, total
+from .arithmetic import Number, Square, larger, sqrt, total
 from .numbers import count, number
 from .sheet import TERMS
 
@@ -28,7 +28,7 @@ class Comparison:
     ``own`` is one of ``values``, or None where the completion has no value; ``core`` is what
     the core made of it; ``result`` is (name, label, symbol) of the advantage. ``letter`` and
     ``sub`` are LaTeX: of the values, and the index of everything computed from them, which
-    is ``tag`` in plain text.
+    is ``tag`` in plain text. ``scores`` and ``scored`` (P, G) are the same of the whole batch.
     """
 
     values: list
@@ -40,6 +40,8 @@ class Comparison:
     letter: str = "R"
     tag: str = ""
     sub: str = ""
+    scores: np.ndarray | None = None
+    scored: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -143,14 +145,34 @@ def spread(comparison, mean):
     return size, _TIED.format(plural=f"{noun}s", whose=comparison.whose)
 
 
+def alone(sheet, comparison):
+    """What the only score of a group is worth, where it is worth something; else None."""
+    worth = sheet.option("advantage", "alone", "zero")
+    if len(comparison.values) > 1 or worth == "zero":
+        return None
+    divide = as_is
+    if worth == "reward_over_1":
+        one = Number(1) + Number(sheet.option("advantage", "eps", 0.0), r"\mathrm{eps}")
+        divide = lambda term: term / one  # noqa: E731
+    formula = divide(comparison.own)
+    words = ("advantage", *comparison.result)
+    note = f"The only {comparison.noun} of its group, compared with nothing."
+    return Judged(checked(sheet, words, formula, comparison.core, note=note), divide)
+
+
 def _over_std(sheet, comparison):
+    one = alone(sheet, comparison)
+    if one is not None:
+        return one
     mean = mean_line(sheet, comparison)
     std = std_line(sheet, comparison, mean)
     size, tied = spread(comparison, mean)
     words = ("advantage", *comparison.result)
     if tied:
         return Judged(sheet.value(*words, 0, note=tied), None)
-    divisor = std + Number(sheet.option("advantage", "eps"), r"\mathrm{eps}")
+    floor = sheet.option("advantage", "floor")
+    least = larger(std, Number(floor, r"\mathrm{floor}")) if floor else std
+    divisor = least + Number(sheet.option("advantage", "eps"), r"\mathrm{eps}")
     near = size / divisor.evaluate(lambda each: each.value)
     formula = (comparison.own - mean) / divisor
     result = checked(sheet, words, formula, comparison.core, near=near)
@@ -158,21 +180,28 @@ def _over_std(sheet, comparison):
 
 
 def _centred(sheet, comparison):
+    one = alone(sheet, comparison)
+    if one is not None:
+        return one
     mean = mean_line(sheet, comparison)
     size, tied = spread(comparison, mean)
     words = ("advantage", *comparison.result)
     formula = comparison.own - mean
     result = checked(sheet, words, formula, comparison.core, near=size, note=tied)
-    return Judged(result, _as_is)
+    return Judged(result, as_is)
 
 
-def _as_is(term):
+def as_is(term):
+    """A difference of scores is one of advantages."""
     return term
 
 
 def _core_over_std(sheet):
-    return over_std(sheet.option("advantage", "ddof"), sheet.option("advantage", "eps"))
+    wanted = {"ddof": 0, "eps": 0.0, "floor": 0.0, "alone": "zero"}
+    return over_std(**{key: sheet.option("advantage", key, own) for key, own in wanted.items()})
 
 
 OVER_STD = Judge(_over_std, _core_over_std)
-CENTRED = Judge(_centred, lambda _sheet: centred, endless=_as_is)
+CENTRED = Judge(
+    _centred, lambda sheet: centred(sheet.option("advantage", "alone", "zero")), endless=as_is
+)

@@ -5,7 +5,6 @@ from decimal import Decimal
 import numpy as np
 
 from grpo_core.advantages import mean_std
-from grpo_core.scenario import as_batch
 
 from .arithmetic import Number, total
 from .chain_combining import Wanted
@@ -40,7 +39,7 @@ def _process(sheet):
 
 def _written(sheet, label, terms, note, written):
     words = ("advantage", "A", label, "A")
-    core = sheet.evaluation.token_advantages[sheet.where]
+    core = sheet.between.advantages.token_advantages[sheet.where]
     values = [term.evaluate(lambda number: number.value) for term in terms]
     if not all(value.is_finite() for value in values):
         sheet.value(*words, core, note=note)
@@ -56,10 +55,8 @@ def _outcome(sheet):
     weight = sheet.option("advantage", "outcome_weight")
     if not weight:
         return None
-    batch, _ = as_batch(sheet.scenario)
-    scores = sheet.scenario.conventions.run("rewards", batch, sheet.evaluation.reward_penalty)
     options = {key: sheet.option("advantage", key) for key in ("ddof", "eps")}
-    core = mean_std(batch, scores, **options)
+    core = mean_std(sheet.between.batch, sheet.between.scores, **options)
     label = "advantage by the outcome"
     symbols = (r"A_{\mathrm{out}}", r"A_{\mathrm{out},i}")
     wanted = Wanted(core, "A_out", *symbols, label, f"{label}, at this token")

@@ -35,12 +35,12 @@ def _rewards(sheet):
 def _advantage(sheet):
     p, g, _ = sheet.where
     _formula(sheet, "advantage")
-    evaluation = sheet.evaluation
+    found = sheet.between.advantages
     whole = ("advantage of the completion", "A")
-    if not evaluation.valid[sheet.where]:
+    if not sheet.evaluation.valid[sheet.where]:
         sheet.computed("advantage", "A", *whole, "advantages")
         return
-    if evaluation.advantages[p, g] == evaluation.token_advantages[sheet.where]:
+    if found.advantages[p, g] == found.token_advantages[sheet.where]:
         sheet.computed("advantage", "A", *whole)
         return
     sheet.computed("advantage", "A_i", "advantage of the completion", "A_i", "advantages")
@@ -53,8 +53,11 @@ def _ratio(sheet):
     sheet.computed("ratio", "ratio", "ratio of new to old policy", r"\rho")
 
 
-def _ratio_back(sheet, slope):
-    sheet.computed("gradient", "g_s", "gradient of the surrogate part", "g_s", note=slope.stopped)
+_POLICY_GRADIENT = ("gradient", "g_s", "gradient of the surrogate part", "g_s")
+
+
+def _ratio_back(sheet, flow):
+    sheet.computed(*_POLICY_GRADIENT, note=flow.stopped)
 
 
 def _surrogate(sheet):
@@ -63,24 +66,62 @@ def _surrogate(sheet):
 
 
 def _surrogate_back(sheet):
+    surrogate = sheet.between.surrogate
+    if surrogate.backward is not None or surrogate.d_logp is not None:
+        sheet.computed(*_POLICY_GRADIENT)
+        return None
     label = "slope of the surrogate: its derivative by the ratio"
-    return Slope(sheet.value("gradient", "slope", label, "s'", sheet.slopes[sheet.where]))
+    slope = surrogate.d_ratio[sheet.where]
+    return Slope(sheet.value("gradient", "slope", label, "s'", slope))
 
 
 def _kl(sheet):
     _formula(sheet, "kl")
     sheet.computed("kl", "KL", "KL, estimated from this token", r"\mathrm{KL}")
-    result = "reward_penalty" if sheet.in_reward else "kl_penalty"
-    sheet.keep("penalty", sheet.computed("kl", "p", "penalty of this token", "p", result))
+    kl = sheet.between.kl
+    taken = {"objective": kl.penalty, "reward": kl.reward_penalty, "returns": kl.return_penalty}
+    penalty = taken[sheet.place][sheet.where]
+    sheet.keep("penalty", sheet.value("kl", "p", "penalty of this token", "p", penalty))
 
 
 def _kl_back(sheet):
     sheet.computed("gradient", "g_KL", "gradient of the KL part", r"g_{\mathrm{KL}}")
 
 
-def _aggregation(sheet):
-    _formula(sheet, "aggregation")
-    sheet.computed("objective", "w", "weight of this token", "w")
+def _whitening(sheet):
+    _formula(sheet, "whitening")
+    sheet.computed("advantage", "A", "advantage of this token", "A")
+
+
+def _stays(stage):
+    def write(sheet):
+        _formula(sheet, stage)
+        stays = getattr(sheet.between, stage).tokens[sheet.where]
+        sheet.value("objective", "k", "stays in the loss (1) or not (0)", "k", int(stays))
+
+    return Writer(write)
+
+
+def _factor(stage, name):
+    def write(sheet):
+        _formula(sheet, stage)
+        factor = getattr(sheet.between, stage)[sheet.where]
+        sheet.value("surrogate", name, "factor of the surrogate", name, float(factor))
+
+    return Writer(write)
+
+
+def _entropy(sheet):
+    _formula(sheet, "entropy")
+    sheet.computed("objective", "b", "entropy bonus of this token", "b")
+
+
+def _weight(stage):
+    def write(sheet):
+        _formula(sheet, stage)
+        sheet.computed("objective", "w", "weight of this token", "w")
+
+    return Writer(write)
 
 
 RECORDED_WRITERS = {
@@ -89,5 +130,12 @@ RECORDED_WRITERS = {
     "advantage": Writer(_advantage),
     "ratio": Writer(_ratio, _ratio_back),
     "surrogate": Writer(_surrogate, _surrogate_back),
-    "aggregation": Writer(_aggregation),
+    "whitening": Writer(_whitening),
+    "truncated": _stays("truncated"),
+    "tied": _stays("tied"),
+    "selection": _factor("selection", "m"),
+    "correction": _factor("correction", "c"),
+    "entropy": Writer(_entropy),
+    "aggregation": _weight("aggregation"),
+    "accumulation": _weight("accumulation"),
 }

@@ -3,8 +3,7 @@
 import numpy as np
 
 from .arithmetic import Number
-from .chain_combining import Wanted
-from .chain_judging import CENTRED, OVER_STD, Comparison, compared
+from .chain_judging import Comparison, compared
 from .chain_penalty import penalty
 from .chain_shaping import COMBINATIONS
 from .sheet import Writer
@@ -40,14 +39,14 @@ def _of_the_score(sheet, judge, wanted):
         for i in np.flatnonzero(sheet.evaluation.scored[p])
     ]
     comparison = Comparison(
-        own=own, values=scores, core=wanted.value(sheet), result=wanted.completion(sheet)
+        own=own,
+        values=scores,
+        core=wanted.value(sheet),
+        result=wanted.completion(sheet),
+        scores=sheet.evaluation.scores,
+        scored=sheet.evaluation.scored,
     )
     compared(sheet, judge, comparison)
-
-
-def _judged(judge):
-    """A writer of the advantage row that compares in this way."""
-    return Writer(lambda sheet: judged_scores(sheet, judge, Wanted(sheet.evaluation)))
 
 
 def _given(sheet):
@@ -64,7 +63,5 @@ def _given(sheet):
 
 SCORE_WRITERS = {
     ("rewards", "outcome"): Writer(_outcome),
-    ("advantage", "mean_std"): _judged(OVER_STD),
-    ("advantage", "mean_only"): _judged(CENTRED),
     ("advantage", "given"): Writer(_given),
 }

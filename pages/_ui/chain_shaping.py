@@ -29,12 +29,16 @@ def _rewards(sheet, summed):
         note = "This completion has no reward and no term: it is left out of its group."
         sheet.note("reward", "score of the completion", note)
         return
-    if sheet.in_reward:
+    less = sheet.in_reward and parts.known(0, where)
+    if less:
         penalty(sheet)
+    elif sheet.in_reward:
+        note = "No task reward is known, so no KL penalty is taken from it."
+        sheet.note("reward", "KL penalty", note)
     if summed:
         terms = weighted_terms(sheet, parts, parts.places)
-        formula = total(terms) - sheet["P"] if sheet.in_reward else total(terms)
-        label = "score: the weighted sum" + (", less the penalty" if sheet.in_reward else "")
+        formula = total(terms) - sheet["P"] if less else total(terms)
+        label = "score: the weighted sum" + (", less the penalty" if less else "")
         sheet.line("reward", "R", label, "R", formula, near=largest(terms), written=is_short(terms))
 
 
@@ -43,7 +47,8 @@ def _sum_of(sheet, parts, where):
     products = [
         parts.weight(k).value * parts.exact(k, where) for k in parts.places if parts.known(k, where)
     ]
-    return sum(products, Decimal(0)) - penalty_of(sheet, where)
+    less = penalty_of(sheet, where) if parts.known(0, where) else Decimal(0)
+    return sum(products, Decimal(0)) - less
 
 
 def _sum_then_normalize(sheet, judge, wanted):
@@ -65,6 +70,8 @@ def _sum_then_normalize(sheet, judge, wanted):
             values=scores,
             core=wanted.value(sheet),
             result=wanted.completion(sheet, differs_by_token(sheet, parts)),
+            scores=sheet.evaluation.scores,
+            scored=parts.core.scored,
         ),
     )
     write_at_token(
@@ -112,6 +119,8 @@ def _task(sheet, parts, judge):
         letter="r",
         tag="_0",
         sub="_{0}",
+        scores=parts.core.weighted[0],
+        scored=parts.core.known[0],
     )
 
 

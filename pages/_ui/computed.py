@@ -1,10 +1,13 @@
-"""What an evaluation holds, by name: for the chain, the script and the tables alike."""
+"""What an evaluation holds, and what its stages handed on: for chain, script and tables."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import cached_property
 
 import numpy as np
 
 from grpo_core import Evaluation
+from grpo_core.numerics import plus
+from grpo_core.returns import returns_to_go
 from grpo_core.scenario import as_batch
 
 # Arrays and numbers of an Evaluation, in the order in which they are computed.
@@ -12,25 +15,116 @@ RESULTS = tuple(
     field.name for field in fields(Evaluation) if field.name not in ("scenario", "metrics")
 )
 
+# Rows that may change nothing, and whether their options leave it at that.
+_AT_REST = {
+    ("whitening", "none"): lambda options: not options["limit"],
+    ("truncated", "keep"): lambda options: True,
+    ("tied", "keep"): lambda options: True,
+    ("selection", "all"): lambda options: True,
+    ("correction", "none"): lambda options: True,
+    ("entropy", "none"): lambda options: True,
+    ("accumulation", "factor"): lambda options: options["factor"] == 1,
+}
+
+
+def acts(conventions, stage):
+    """False for a stage that leaves everything as it is, such as whitening by *none*."""
+    choice = conventions[stage]
+    at_rest = _AT_REST.get((stage, choice.variant))
+    return at_rest is None or not at_rest(choice.options)
+
 
 def per_token(evaluation):
     """Names of the results that have a value at each token, in order."""
     return [name for name in RESULTS if name != "valid" and np.ndim(getattr(evaluation, name)) == 3]
 
 
-def kl_in_reward(evaluation):
-    """True if the KL penalty is part of the reward, false if it is part of the objective.
+def kl_place(evaluation):
+    """Where the KL penalty enters: ``objective``, ``reward`` or ``returns``.
 
     A KL row that does not leave the choice is asked by its numbers.
     """
     place = evaluation.scenario.conventions["kl"].options.get("place")
-    return bool(np.any(evaluation.reward_penalty)) if place is None else place == "reward"
+    if place is not None:
+        return place
+    kl = Between(evaluation).kl
+    if np.any(kl.return_penalty):
+        return "returns"
+    return "reward" if np.any(kl.reward_penalty) else "objective"
 
 
-@np.errstate(under="ignore")
-def surrogate_slope(evaluation):
-    """``d surrogate / d ratio`` of each token (P, G, L), as the chosen surrogate gives it."""
-    conventions = evaluation.scenario.conventions
-    batch, _ = as_batch(evaluation.scenario)
-    ratio = conventions.run("ratio", batch)
-    return conventions.run("surrogate", batch, ratio, evaluation.token_advantages).d_ratio
+def kl_in_reward(evaluation):
+    """True if the KL penalty is part of the reward."""
+    return kl_place(evaluation) == "reward"
+
+
+class Between:
+    """What the stages of an evaluation handed on, where the evaluation does not keep it."""
+
+    def __init__(self, evaluation):
+        self._evaluation = evaluation
+        self._conventions = evaluation.scenario.conventions
+
+    @np.errstate(under="ignore")
+    def _run(self, stage, *inputs):
+        return self._conventions.run(stage, *inputs)
+
+    @cached_property
+    def batch(self):
+        return as_batch(self._evaluation.scenario)[0]
+
+    @cached_property
+    def ratio(self):
+        return self._run("ratio", self.batch)
+
+    @cached_property
+    def kl(self):
+        return self._run("kl", self.batch, self.ratio)
+
+    @cached_property
+    def scores(self):
+        return self._run("rewards", self.batch, self._evaluation.reward_penalty)
+
+    @cached_property
+    def advantages(self):
+        return self._run("advantage", self.batch, self.scores)
+
+    @cached_property
+    def unwhitened(self):
+        """Advantages per token less the KL in the returns, (P, G, L)."""
+        own, penalty = self.advantages.token_advantages, self.kl.return_penalty
+        if not np.any(penalty):
+            return own
+        return plus(own, -returns_to_go(penalty, self.batch.valid).astype(self.batch.dtype))
+
+    @cached_property
+    def truncated(self):
+        return self._run("truncated", self.batch, self.scores, self.advantages)
+
+    @cached_property
+    def tied(self):
+        return self._run("tied", self.batch, self.scores, self.advantages)
+
+    @cached_property
+    def counted(self):
+        """Tokens that the denominators of the loss count, bool (P, G, L)."""
+        return self.truncated.counted & self.tied.counted
+
+    @cached_property
+    def selection(self):
+        found = self._run("selection", self.batch, self._evaluation.token_advantages)
+        return found.astype(self.batch.dtype)
+
+    @cached_property
+    def correction(self):
+        return self._run("correction", self.batch)
+
+    @cached_property
+    def surrogate(self):
+        """Before selection and correction."""
+        return self._run("surrogate", self.batch, self.ratio, self._evaluation.token_advantages)
+
+    @cached_property
+    def aggregated(self):
+        """Weights of the aggregation alone, (P, G, L)."""
+        return self._run("aggregation", replace(self.batch, valid=self.counted))

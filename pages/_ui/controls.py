@@ -74,7 +74,7 @@ def option_input(stage, option, where):
         st.number_input(
             option.label,
             key=key,
-            step=1 if option.domain.integer else _step(st.session_state[key]),
+            step=1 if option.domain.integer else step_of(st.session_state[key]),
             format="%d" if option.domain.integer else "%g",
             on_change=answering(key, lambda: state.attempt(change, key)),
             help=help_text,
@@ -91,7 +91,7 @@ def option_input(stage, option, where):
     show_error(key)
 
 
-def _step(value):
+def step_of(value):
     """A step of the value's own size: 0.01 at 0.2, 1e-9 at 1e-8."""
     return 10.0 ** (int(f"{abs(value):e}".split("e")[1]) - 1) if value else 0.01
 
@@ -308,7 +308,7 @@ def scalar_input(name, where, default, label=None):
     st.number_input(
         label or spec.label,
         key=key,
-        step=1 if whole else _step(now),
+        step=1 if whole else step_of(now),
         format="%d" if whole else "%g",
         on_change=answering(key, lambda: state.attempt(change, key)),
         help=spec.help,

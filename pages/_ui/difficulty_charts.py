@@ -23,7 +23,7 @@ def weight_chart(now, *, palette, former=None, pinned=None):
         bars of two standard errors. Graded rewards have no curve, only dots of every way.
     """
     top = nice_ceiling(1.5 * _highest(now, former, pinned))
-    traces = [] if now.graded else [_limit(now, top, palette)]
+    traces = [] if now.graded else [_limit(top, palette)]
     for way in sorted(now.ways, key=lambda way: way.chosen):
         color = way_color(now, way, palette)
         if way.curve is not None:
@@ -81,7 +81,7 @@ def _inside(values, top):
     return np.where(np.isfinite(values) & (values <= top), values, np.nan)
 
 
-def _limit(now, top, palette):
+def _limit(top, palette):
     inner = GRID[1:-1]
     line = {"color": palette.neutral, "width": 1.5, "dash": "dot"}
     return {

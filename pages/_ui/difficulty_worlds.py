@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,7 +19,7 @@ GRID = np.linspace(0.0, 1.0, 201)
 _SAMPLES = 1_500_000  # cells: rewards drawn times different rewards, about 30 ms
 _FEWEST_BATCHES, _MOST_BATCHES = 10, 4000
 _BATCH_CELLS = 4_000_000  # of the closed form for the std of the batch
-_ROWS = {"mean_std": "group", "mean_only": "none"}  # stage *advantage* -> SCALES
+_ROWS = {"mean_std": "group", "mean_only": "none"}  # stage *advantage* -> SCALES drawn here
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,11 +68,15 @@ class Weighing:
         return self.prompts.mean
 
 
-def scale_of(scenario):
-    """The row of `SCALES` that the example's own advantages are, and whether there is one."""
+def scale_of(scenario, rows=MappingProxyType(_ROWS)):
+    """The row of `SCALES` that the example's own advantages are, and whether there is one.
+
+    ``rows`` maps variants of the stage *advantage* to rows of `SCALES`. A least std is known to
+    none of them.
+    """
     choice = scenario.conventions["advantage"]
-    key = _ROWS.get(choice.variant)
-    if key is None:
+    key = rows.get(choice.variant)
+    if key is None or choice.options.get("floor"):
         return Choice("group", chosen_scale("group", {})[1]), False
     known = {option.key for option in SCALES[key].options}
     given = {name: value for name, value in choice.options.items() if name in known}

@@ -17,7 +17,7 @@ from pandas.api.types import is_bool_dtype
 from grpo_core import ARRAYS, ScenarioError
 
 from . import state, tables
-from .cells import cell_text, read_cell, text_frame
+from .cells import Unfinished, cell_text, read_cell, text_frame
 from .limits import TABLE_COLUMNS
 from .literal import literal
 
@@ -82,15 +82,58 @@ def _edits(key):
 
 
 def _apply(key, table, edits):
+    """Store what can be stored; what cannot keeps its text, with the first reason beside it."""
     here = state.store()
-    try:
-        changed = table.source.read(here.scenario, _edited(table.source, edits))
-    except ScenarioError as error:
-        here.errors[key] = str(error)
-        return
+    changed, refusal = _accepted(here.scenario, table.source, edits)
     here.errors.pop(key, None)
+    if refusal is not None:
+        here.errors[key] = refusal
     if changed is not here.scenario:
         state.edit(changed)
+
+
+_SINGLY = 60  # changes that are tried one by one where they are refused together
+
+
+def _accepted(scenario, source, edits):
+    """The scenario with as many of the edits as hold together, and the first refusal or None."""
+    try:
+        return source.read(scenario, _edited(source, edits)), None
+    except ScenarioError as error:
+        refusal, units = error, _units(edits)
+    if not 1 < len(units) <= _SINGLY:
+        return scenario, refusal
+    held, best = _NO_EDITS, scenario
+    for unit in units:
+        wider = _together(held, unit)
+        try:
+            best = source.read(scenario, _edited(source, wider))
+        except ScenarioError:
+            continue
+        held = wider
+    return best, refusal
+
+
+def _units(edits):
+    """Edits one by one: the removed rows together, each changed cell, each added row."""
+    removed = [{"deleted_rows": edits["deleted_rows"]}] if edits["deleted_rows"] else []
+    cells = [
+        {"edited_rows": {row: {column: typed}}}
+        for row, changed in edits["edited_rows"].items()
+        for column, typed in changed.items()
+    ]
+    return [*removed, *cells, *({"added_rows": [row]} for row in edits["added_rows"])]
+
+
+def _together(edits, unit):
+    cells = {row: dict(changed) for row, changed in edits["edited_rows"].items()}
+    for row, changed in unit.get("edited_rows", {}).items():
+        cells[row] = {**cells.get(row, {}), **changed}
+    return {
+        "edited_rows": cells,
+        "added_rows": [*edits["added_rows"], *unit.get("added_rows", [])],
+        "deleted_rows": unit.get("deleted_rows", edits["deleted_rows"]),
+    }
 
 
 def _edited(source, edits):
@@ -172,7 +215,7 @@ def array_editor(name, prompt=None, *, beside=None, labels=None, of=_as_it_is):
     editor(table_key(name, prompt), source, beside=beside, labels=labels)
 
 
-def editor(key, source, *, beside=None, labels=None):
+def editor(key, source, *, beside=None, labels=None, after=False):
     """Draw an editable table; its source is only asked for when the table starts afresh.
 
     Parameters
@@ -182,7 +225,7 @@ def editor(key, source, *, beside=None, labels=None):
     source : callable
         Gives the `Source`.
     beside : DataFrame or None
-        Columns to read, drawn left of the table's own.
+        Columns to read, drawn left of the table's own, or right of them with ``after``.
     labels : dict or None
         Header of a column where it is not the column's name.
     """
@@ -194,18 +237,33 @@ def editor(key, source, *, beside=None, labels=None):
     table = here.tables[key]
     fixed = [] if beside is None else list(beside.columns)
     st.data_editor(
-        table.shown if beside is None else pd.concat([beside, table.shown], axis=1),
+        _laid_out(table.shown, beside, after),
         key=key,
         disabled=fixed,
         column_config=_columns(table, fixed, labels or {}),
         num_rows="dynamic" if table.source.dynamic else "fixed",
         placeholder="",
-        height="content" if len(table.shown) <= 16 else 595,
+        height="content" if _rows(table) <= 16 else 595,
         alt=f"{table.source.label}, editable table",
     )
     with st.container(key=f"message_{table.source.name}"):
-        if key in here.errors:
-            st.error(literal(here.errors[key]), icon=":material/error:")
+        refusal = here.errors.get(key)
+        if isinstance(refusal, Unfinished):
+            st.info(literal(str(refusal)), icon=":material/edit:")
+        elif refusal is not None:
+            st.error(literal(str(refusal)), icon=":material/error:")
+
+
+def _laid_out(shown, beside, after):
+    if beside is None:
+        return shown
+    return pd.concat([shown, beside] if after else [beside, shown], axis=1)
+
+
+def _rows(table):
+    """Rows that the table has on the screen."""
+    edits = table.seen
+    return len(table.shown) + len(edits["added_rows"]) - len(edits["deleted_rows"])
 
 
 def _columns(table, fixed, labels):
@@ -230,8 +288,8 @@ def _width(shown, labels):
         return None
     longest = max((len(str(cell)) for cell in shown.to_numpy().flat), default=0)
     header = max(len(str(labels.get(column, column))) for column in shown.columns)
-    beside = 34 if header > 3 else 0  # the pencil of an editable column, where words need room
-    return min(max(18 + 8 * longest, beside + 8 * header, 52), 140 if header > 3 else 96)
+    words = 26 + 7 * header if header > 3 else 0  # with the pencil of an editable column
+    return min(max(18 + 8 * longest, words, 52), 140 if words else 96)
 
 
 def table_key(name, prompt=None):

@@ -3,39 +3,14 @@
 import json
 import re
 import textwrap
-from dataclasses import dataclass
 
-import numpy as np
+from grpo_core import STAGES
 
-from grpo_core import STAGES, evaluate
-
-from .computed import RESULTS, kl_in_reward
-from .export_arrays import array_lines
-from .export_code import SNIPPETS
-from .export_recorded import recorded
-from .export_spelling import CAREFUL, Careful, Plain, Writing
+from .computed import RESULTS
+from .export_sections import Section, sections_of
 from .export_tables import tables_csv, tables_zip
 
-# What a section of the script is about, before the variant's own name.
-_TITLES = {
-    "kl": "KL per token",
-    "rewards": "Scores",
-    "advantage": "Advantages",
-    "ratio": "Ratio of new to old policy",
-    "surrogate": "Surrogate",
-    "aggregation": "Weight of each token",
-}
-
 __all__ = ["conventions_text", "notebook", "script", "tables_csv", "tables_zip"]
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the script: a title, its formula as LaTeX or '', and lines of code."""
-
-    title: str
-    formula: str
-    lines: tuple[str, ...]
 
 
 def script(scenario):
@@ -156,91 +131,8 @@ def _folded(line):
 
 
 def _sections(scenario):
-    evaluation = evaluate(scenario)
-    writings = _writings(scenario, evaluation)
-    snippets = {
-        stage: SNIPPETS.get((stage, choice.variant)) or recorded(evaluation, stage)
-        for stage, choice in scenario.conventions.choices.items()
-    }
-    combined = ("rewards", scenario.conventions["rewards"].variant)
-    if evaluation.attribution is not None and combined not in SNIPPETS:
-        # The advantage row judged components then, which its code cannot see in the scores.
-        snippets["advantage"] = recorded(evaluation, "advantage")
-
-    def section(stage):
-        row = scenario.conventions.variant(stage)
-        title = f"{_TITLES.get(stage, STAGES[stage].label)}: {row.label}"
-        return Section(title, row.formula, tuple(snippets[stage].code(writings[stage])))
-
-    careful = isinstance(writings["kl"].spelling, Careful)
-    helpers = [Section("Arithmetic with infinities", "", tuple(CAREFUL.splitlines()))]
-    sections = [
-        *(helpers if careful else []),
-        Section("Arrays", "", tuple(array_lines(scenario))),
-        *(section(stage) for stage in STAGES),
-        _objective(snippets, writings),
-    ]
+    sections = sections_of(scenario)
     return [*sections, _results(scenario, sections)]
-
-
-def _writings(scenario, evaluation):
-    """What each stage's snippet needs to know."""
-    scores = evaluation.scores[evaluation.scored]
-    extreme = _extreme(scores)
-    careful = extreme or _vast(scenario, evaluation)
-    return {
-        stage: Writing(
-            options=dict(choice.options),
-            spelling=Careful() if careful else Plain(),
-            in_reward=kl_in_reward(evaluation),
-            single=evaluation.ratio.dtype == np.float32,
-            extreme=extreme,
-            endless=bool(np.any(np.isinf(scores))),
-            evaluation=evaluation,
-        )
-        for stage, choice in scenario.conventions.choices.items()
-    }
-
-
-def _extreme(scores):
-    sizes = np.abs(scores[scores != 0].astype(np.float64))
-    return bool(np.any((sizes > 1e100) | (sizes < 1e-100)))
-
-
-# Large if anything is: everything else is a product of these, or a sum.
-_SIZES = ("scores", "token_advantages", "ratio", "surrogate", "kl", "kl_penalty", "kl_gradient")
-
-
-def _vast(scenario, evaluation):
-    """True if something is infinite, or so large that a product of two could be."""
-    limit = np.finfo(evaluation.ratio.dtype).max ** 0.25
-    inputs = [scenario[key][scenario.valid] for key in ("logp_new", "logp_old", "logp_ref")]
-    computed = [getattr(evaluation, name) for name in _SIZES]
-    return any(np.any(~(np.abs(array) < limit)) for array in (*inputs, *computed))
-
-
-def _objective(snippets, writings):
-    w = writings["kl"]
-    s = w.spelling
-    double = "dtype=np.float64" if w.single else ""
-    penalised = "surrogate" if w.in_reward else s.less("surrogate", "kl_penalty")
-    weighted_kl = s.times("weight", "kl")
-    no_kl = ["kl_gradient = np.zeros_like(policy_gradient)  # the KL is inside the reward"]
-    lines = [
-        f"per_token = {penalised}",
-        f"contribution = {s.times('weight', 'per_token')}",
-        f"objective = {s.summed('contribution', double)}",
-        "loss = 0.0 - objective  # what a trainer minimises",
-        f"mean_kl = {s.summed_of(weighted_kl, double)}",
-        "",
-        "# Gradient of the objective by logp_new, by way of the ratio.",
-        f"pull = {s.times('weight', 'd_ratio')}",
-        *snippets["ratio"].back(writings["ratio"]),
-        *(no_kl if w.in_reward else snippets["kl"].back(w)),
-        f"gradient = {s.plus('policy_gradient', 'kl_gradient')}",
-    ]
-    formula = r"J = \sum w\,(s - \beta\,\mathrm{KL}),\quad \partial J / \partial \log\pi_{new}"
-    return Section("Objective, loss and gradient", formula, tuple(lines))
 
 
 def _results(scenario, sections):

@@ -33,7 +33,7 @@ def array_lines(scenario):
     for key in keys:
         spec = ARRAYS[key]
         counts = {"PG": present, "PGL": valid, "PGS": alone, "PGK": alone}.get(spec.axes, True)
-        filler = np.nan if key == "rewards" or np.isnan(spec.default) else 0
+        filler = np.nan if key == "rewards" else 0 if spec.required else spec.default
         array = scenario[key] if spec.kind == "bool" else np.where(counts, scenario[key], filler)
         if spec.kind == "float":
             array = array.astype(dtype if spec.axes else scenario[key].dtype)
@@ -49,11 +49,20 @@ def array_lines(scenario):
     return lines + _drift_lines(scenario)
 
 
+# What rows read where a scenario has it, and can do without.
+_READ_IF_THERE = {
+    ("advantage", "returns"): ("token_rewards",),
+    ("surrogate", "vespo"): ("sampler_weights",),
+}
+
+
 def _written(scenario):
     """Arrays that a script needs: the required ones, and what conventions and terms read."""
     chosen = [scenario.conventions.variant(stage) for stage in STAGES]
     chosen += [term.variant for term in scenario.terms]
     needed = {"logged_loss"}.union(*(variant.needs for variant in chosen))
+    for stage, choice in scenario.conventions.choices.items():
+        needed.update(_READ_IF_THERE.get((stage, choice.variant), ()))
     return [
         key for key, spec in ARRAYS.items() if spec.required or (key in needed and key in scenario)
     ]

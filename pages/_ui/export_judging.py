@@ -16,10 +16,19 @@ class Judge:
 
     lines: Callable
     scale: Callable
+    alone: str = "1.0"  # what the only score of a group is multiplied by
+
+    def scales(self, w):
+        """`scale`, with that of the only score of a group."""
+        over = _ALONE.get(w.options.get("alone"))
+        if over is None:
+            return [self.scale(w)]
+        own = self.alone + (over if "eps" in w.options else "")
+        return [self.scale(w), f"scale = np.where(one, {own}, scale)  # (P, G)"]
 
     def function(self, w):
         """The same as a function of the script, for rows that judge several things."""
-        body = [*self.lines(w), self.scale(w)]
+        body = [*self.lines(w), *self.scales(w)]
         return [
             "def judged(scores, scored):",
             '    """Mean, std and advantages of groups, and what a difference is multiplied by."""',
@@ -81,14 +90,21 @@ def _unscaled(w, name):
 
 def _mean_std(w):
     ddof = w.options["ddof"]
-    eps = "eps / unit" if w.extreme else "eps"
+    eps, floor = ("eps / unit" if w.extreme else "eps"), w.options.get("floor")
+    least = "spread"
+    if floor:
+        least = f"np.maximum(spread, {'floor / unit' if w.extreme else 'floor'})"
+    below = "least" if floor else "spread"
     kind = {0: "population std, divided by n", 1: "sample std, divided by n - 1"}[ddof]
     return [
         f"# (score - mean) / (std + eps), with the {kind}",
         f"eps = {w.options['eps']!r}",
+        *([f"floor = {floor!r}  # of the std"] if floor else []),
         *statistics(w, ddof),
         "equal = spread == 0  # nothing to tell apart: advantage 0",
-        f"advantages = np.where(equal, 0.0, deviation / np.where(equal, 1.0, spread + {eps}))",
+        *([f"least = {least}"] if floor else []),
+        f"advantages = np.where(equal, 0.0, deviation / np.where(equal, 1.0, {below} + {eps}))",
+        *alone(w),
     ]
 
 
@@ -97,11 +113,28 @@ def _mean_only(w):
         "# score - mean",
         *statistics(w, 0),
         f"advantages = {_unscaled(w, 'deviation')}",
+        *alone(w),
+    ]
+
+
+_ALONE = {"reward": "", "reward_over_1": " / (1 + eps)"}
+
+
+def alone(w, score="scores"):
+    """Lines for the only score of a group, where it is worth something."""
+    over = _ALONE.get(w.options.get("alone"))
+    if over is None:
+        return []
+    worth = f"{score}{over if 'eps' in w.options else ''}"
+    return [
+        "one = scored & (scored.sum(axis=1, keepdims=True) == 1)  # a group of one",
+        f"advantages = np.where(one, {worth}, advantages)",
     ]
 
 
 def _scale_of_std(w):
-    below = "std[:, None] + eps" if w.extreme else "spread + eps"
+    least = "std[:, None]" if w.extreme else "spread"
+    below = f"np.maximum({least}, floor) + eps" if w.options.get("floor") else f"{least} + eps"
     return f"scale = np.where(equal, 0.0, 1 / np.where(equal, 1.0, {below}))"
 
 

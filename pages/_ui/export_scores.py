@@ -1,7 +1,7 @@
 """Scores and advantages of completions as straight-line NumPy."""
 
-from .export_judging import CENTRED, OVER_STD, statistics
-from .export_shaping import COMBINED, to_tokens
+from .export_judging import statistics
+from .export_shaping import to_tokens
 from .export_spelling import Snippet
 
 # What a missing reward counts as: lines that say which completions are scored, and the rewards.
@@ -37,21 +37,19 @@ def _given(w):
     ]
 
 
-def _judged(judge):
-    """Scores, or the components that they are combined from, under one judge."""
-
-    def code(w):
-        combined = COMBINED.get(w.row("rewards"))
-        if combined is None:
-            return [*judge.lines(w), *to_tokens(w)]
-        return combined(w, judge)
-
-    return Snippet(code)
+def _given_per_token(w):
+    summed = "token_advantages.sum(axis=-1, dtype=np.float64)"
+    return [
+        "# given, not computed; mean and std are for reading",
+        *statistics(w, 0),
+        "token_advantages = np.where(valid, token_advantages, 0.0)",
+        f"advantages = {summed} / np.maximum(valid.sum(axis=-1), 1)",
+        *(["advantages = advantages.astype(np.float32)"] if w.single else []),
+    ]
 
 
 SCORE_SNIPPETS = {
     ("rewards", "outcome"): Snippet(_outcome),
-    ("advantage", "mean_std"): _judged(OVER_STD),
-    ("advantage", "mean_only"): _judged(CENTRED),
     ("advantage", "given"): Snippet(_given),
+    ("advantage", "given_per_token"): Snippet(_given_per_token),
 }

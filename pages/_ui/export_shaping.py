@@ -42,7 +42,7 @@ def _scores(w):
     ]
     if w.in_reward:
         less = s.less_summed("weighted[0]", "reward_penalty", "axis=-1")
-        lines.append(f"weighted[0] = np.where(scored, {less}, 0.0)")
+        lines.append(f"weighted[0] = np.where(known[0], {less}, 0.0)")
     return [*lines, f"scores = {s.summed('weighted', 'axis=0')}"]
 
 
@@ -73,7 +73,7 @@ def _sum_then_normalize(w, judge, defined=False):
     if defined:
         judged = [*read_from("scores", "scored"), "advantages, scale = found[2:]"]
     else:
-        judged = [*judge.lines(w), judge.scale(w)]
+        judged = [*judge.lines(w), *judge.scales(w)]
     slopes = [s.times("scale[..., None]", f"weights[{k + 1}]") for k in to_go]
     return [
         *judged,
@@ -205,8 +205,15 @@ def _parts(w, parts):
 
 
 def _told(w):
-    """Whether parts and shares are; not of steps, nor where squares leave double range."""
-    return not w.extreme and w.row("advantage") != "process"
+    """Whether parts and shares are; only where a part is its deviation from the group's mean.
+
+    Not where squares leave double range either.
+    """
+    own_mean = w.row("advantage") in _BY_MEAN and w.options.get("alone", "zero") == "zero"
+    return own_mean and not w.extreme
+
+
+_BY_MEAN = ("mean_std", "mean_only", "batch_std", "over_mean", "nonzero_scaled")
 
 
 def _shares(w):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from grpo_core import Evaluation
 
+from .computed import acts, kl_place
+
 CAREFUL = '''\
 # This batch holds infinities or comes near them, and 0 * inf and inf - inf would be NaN.
 np.seterr(over="ignore", invalid="ignore")
@@ -91,11 +93,39 @@ class Writing:
 
     options: dict
     spelling: Plain
-    in_reward: bool
     single: bool  # float32 arrays: stay in float32, as trainers do
     extreme: bool  # scores so large or small that their squares leave double range
     endless: bool  # infinite scores, from a KL penalty in the reward
     evaluation: Evaluation
+
+    @property
+    def place(self):
+        """Where the KL penalty enters."""
+        return kl_place(self.evaluation)
+
+    @property
+    def in_reward(self):
+        """Whether that is the reward."""
+        return self.place == "reward"
+
+    def acts(self, stage):
+        """Whether a stage changes anything."""
+        return acts(self.scenario.conventions, stage)
+
+    @property
+    def filters(self):
+        """Whether tokens may leave the loss."""
+        return self.acts("truncated") or self.acts("tied")
+
+    @property
+    def kept(self):
+        """Name of the tokens that stay in the loss."""
+        return "kept" if self.filters else "valid"
+
+    @property
+    def counted(self):
+        """Name of the tokens that denominators count."""
+        return "counted" if self.filters else "valid"
 
     @property
     def scenario(self):
@@ -113,7 +143,13 @@ class Writing:
 
 @dataclass(frozen=True)
 class Snippet:
-    """Code of one variant; ``back`` is the gradient that flows through it."""
+    """Code of one variant; ``back`` is the gradient that flows through it.
+
+    ``back(w, pull, name)`` of a ratio leads dJ/dratio, called ``pull``, to the gradient
+    ``name``; ``back(w, ratio)`` of a KL assigns ``kl_gradient``, with the snippet of the ratio
+    at hand; ``back(w, pull)`` of a surrogate assigns ``policy_gradient`` past the ratio, and
+    is None where the ratio leads there.
+    """
 
     code: Callable
     back: Callable | None = None

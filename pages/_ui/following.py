@@ -30,6 +30,8 @@ def answering(key, change):
 
     def callback():
         state.touch()
+        if key not in st.session_state:  # the page was left in the same moment
+            return
         replaced, when = state.store().overridden.get(key, (None, -ECHO_SECONDS))
         echo = st.session_state[key] == replaced and monotonic() - when < ECHO_SECONDS
         if not echo:

@@ -144,11 +144,12 @@ def _selected(now, panel, right, selected, palette):
 
 def _layout(panels, d, right, chosen, palette, tail):
     value, slope = panels
-    in_reward = chosen.options.get("place") == "reward"
-    policy = "old" if in_reward else "new"
+    place = chosen.options.get("place", "objective")
+    constant = place != "objective"
+    policy = "old" if constant else "new"
     lines = {"zeroline": True, "zerolinecolor": palette.line, "zerolinewidth": 1}
     scaled = ", log scale" if tail else ""
-    unused = "in the reward: a constant, this slope is not followed"
+    unused = f"in the {place}: a constant, this slope is not followed"
     return {
         "xaxis": axis(
             f"d = log π ref − log π {policy} (nats)", palette=palette, range=[-right, right],
@@ -163,10 +164,10 @@ def _layout(panels, d, right, chosen, palette, tail):
                      "thick: the chosen one, with the tokens on it", palette=palette, left=52),
             *(_label(panel, key, d, chosen.variant, palette)
               for panel in panels for key in panel.curves),
-            *([_note(unused, palette)] if in_reward else _pull_names(palette)),
+            *([_note(unused, palette)] if constant else _pull_names(palette)),
             *_limit_name(right, palette),
         ],
-        "shapes": [*_limit(right, palette), *([] if in_reward else _pulls(slope, palette))],
+        "shapes": [*_limit(right, palette), *([] if constant else _pulls(slope, palette))],
     }  # fmt: skip
 
 

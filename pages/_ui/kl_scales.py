@@ -30,8 +30,8 @@ class Tokens:
         at = tuple(where.T)
         d = kl_distance(evaluation)[at]
         choice = evaluation.scenario.conventions["kl"]
-        slope = kl_curve(choice.variant, d, choice.options)[1]
-        return cls(where, d, (evaluation.kl[at], slope))
+        # Before any weighting by the ratio, which would lift a token off the curve.
+        return cls(where, d, kl_curve(choice.variant, d, choice.options))
 
     @classmethod
     def moved(cls, former, now, prompt):

@@ -4,11 +4,13 @@ import numpy as np
 
 from grpo_core.length import length_weights, weight_curves
 from grpo_core.numerics import times
+from grpo_core.recipes import RECIPES
 
 from .figure import FONT_SIZE, axis, figure, largest, nice_ceiling, tick_step, unselected
 from .numbers import count, exact, number
 from .size_charts import top_legend
 
+_COMPARED = {recipe.aggregation for recipe in RECIPES.values()}
 _MANY = 20_000  # tokens from which on curves get fewer points
 
 
@@ -27,20 +29,21 @@ def weight_chart(evaluation, prompt, *, palette, former=None, selected=None):
     Returns
     -------
     Figure
-        A pair of curves for each aggregation, the chosen one thick; triangles are the
-        prompt's completions. What is not pushed at all is not drawn.
+        A pair of curves for each aggregation of `compared_rows`, the chosen one thick;
+        triangles are the prompt's completions. What is not pushed at all is not drawn.
     """
     weights = length_weights(evaluation)
+    rows = compared_rows(weights)
     at, curves = _varied_curves(evaluation, _varied(weights.lengths, prompt, selected))
-    points = [_points(weights, row, prompt) for row in weights.rows]
+    points = [_points(weights, row, prompt) for row in rows]
     top = nice_ceiling(1.3 * largest(*(weight for _, weight in points)))
-    colors = [palette.categories[2 + index % 4] for index in range(len(weights.rows))]
+    colors = [palette.categories[2 + index % 4] for index in range(len(rows))]
     traces = []
-    for row, color in zip(weights.rows, colors, strict=True):
+    for row, color in zip(rows, colors, strict=True):
         traces += _pair(row, at, curves.get(row.label, at), top, color)
     if former is not None:
         traces.append(_ghosts(former, prompt, palette))
-    for row, color in sorted(zip(weights.rows, colors, strict=True), key=lambda r: r[0].chosen):
+    for row, color in sorted(zip(rows, colors, strict=True), key=lambda r: r[0].chosen):
         traces.append(_triangles(weights, row, prompt, selected, color, palette))
     end = nice_ceiling(1.06 * max(largest(weights.lengths[prompt]), 1), floor=4)
     return figure(
@@ -52,6 +55,14 @@ def weight_chart(evaluation, prompt, *, palette, former=None, selected=None):
                      _side("wrong answers: pushed down", 0, palette.negative)],
         showlegend=True, legend=top_legend(palette),
     )  # fmt: skip
+
+
+def compared_rows(weights):
+    """The aggregations that recipes go by, and the chosen one.
+
+    Mere sums and means within prompts would stand on another scale, or on the same curve.
+    """
+    return [row for row in weights.rows if row.chosen or row.choice.variant in _COMPARED]
 
 
 def _varied(lengths, prompt, selected):
@@ -68,7 +79,7 @@ def _varied_curves(evaluation, where):
     few = None
     if evaluation.valid.size > _MANY:
         few = np.unique(np.rint(np.geomspace(1, evaluation.valid.shape[2], 16)).astype(int))
-    return weight_curves(evaluation, where, few)
+    return weight_curves(evaluation, where, few, among=_COMPARED)
 
 
 def _points(weights, row, prompt):
@@ -151,7 +162,7 @@ def _side(text, y, color):
 
 def _describe(weights, prompt):
     said = []
-    for row in weights.rows:
+    for row in compared_rows(weights):
         _, weight = _points(weights, row, prompt)
         if weight.size:
             low, high = (number(float(end(np.abs(weight))), 3) for end in (np.min, np.max))

@@ -4,18 +4,25 @@ import hashlib
 
 import streamlit as st
 
-from grpo_core import ScenarioError
+from grpo_core import ARRAYS, ScenarioError
 from grpo_core.arrays import OWN_AXES
 from grpo_core.estimators import seed_of
 
 from . import controls, editors, panels, state
 from .controls import show_error
 from .following import answering, follow
-from .length_pull import batch_of, pull_view, right_share, simulated, with_places, with_stops
+from .length_pull import (
+    batch_of,
+    hunch_of,
+    pull_view,
+    right_share,
+    simulated,
+    with_places,
+    with_stops,
+)
 from .length_tables import frame_to_lengths, lengths_frame, short_texts, with_some_lengths
 
 _MADE = "length_table_made"
-_ACCURACIES = {0.5: "50%: none", 0.7: "70%", 0.9: "90%", 1.0: "100%"}
 
 
 def lengths_editor(shown):
@@ -83,7 +90,7 @@ def lengths_button(shown):
 
 
 def stops_editor():
-    """The table of stop logits, its size, and how good the hunch is; gives the accuracy."""
+    """The table of stop logits, its size, and how good the hunch is."""
     editors.array_editor("stop_logits", of=with_stops, labels={"stop_logits": "logit of stopping"})
     own, key = OWN_AXES["T"], "length_places"
     follow(key, with_stops(state.store().scenario)["stop_logits"].size)
@@ -98,25 +105,15 @@ def stops_editor():
         )  # fmt: skip
         controls.scalar_input("seed", "length", seed_of(state.store().scenario), "Seed")
     show_error(key)
-    return st.segmented_control(
-        "How often the policy's hunch of being wrong is right",
-        list(_ACCURACIES),
-        key="length_accuracy",
-        default=0.9,
-        required=True,
-        format_func=_ACCURACIES.get,
-        persist_state="session",
-        on_change=state.touch,
-    )
+    with st.container(key="row_length_hunch"):
+        controls.scalar_input("hunch", "length", ARRAYS["hunch"].default)
 
 
-def pulls(shown, accuracy):
+def pulls(shown):
     """The exact pull and its simulation, or (None, None) with the reason on the page."""
     scenario = with_stops(shown.scenario)
-    rate = right_share(shown.evaluation, shown.prompt)
-    conventions = repr(
-        [scenario.conventions[stage] for stage in ("rewards", "advantage", "aggregation")]
-    )
+    rate, accuracy = right_share(shown.evaluation, shown.prompt), hunch_of(scenario)
+    conventions = repr(scenario.conventions)
     key = (scenario["stop_logits"].tobytes(), rate, accuracy, batch_of(scenario), conventions)
     try:
         return _kept(key, seed_of(scenario), scenario)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grpo_core import ARRAYS
 from grpo_core.arrays import OWN_AXES
 from grpo_core.errors import ScenarioError
 from grpo_core.recipes import RECIPES
@@ -45,12 +46,17 @@ def with_places(scenario, places):
 
 
 def right_share(evaluation, prompt):
-    """Share of a prompt's pushed completions that are pushed up; one half if none is pushed."""
+    """Share of a prompt's pushed completions that are pushed up; None if none is pushed."""
     filled = evaluation.lengths[prompt] > 0
     advantages = evaluation.advantages[prompt]
     right = int(np.sum((advantages > 0) & filled))
     pushed = right + int(np.sum((advantages < 0) & filled))
-    return right / pushed if pushed else 0.5
+    return right / pushed if pushed else None
+
+
+def hunch_of(scenario):
+    """How often the small policy's hunch of being wrong is right."""
+    return float(scenario.arrays.get("hunch", ARRAYS["hunch"].default))
 
 
 def batch_of(scenario):
@@ -71,11 +77,14 @@ class PullView:
     """The exact pull under each of `SHOWN`, against the accuracy of the hunch.
 
     ``curves[recipe][part]`` (A,) belongs to ``accuracies`` (A,); ``now[recipe]`` is a `Pull` at
-    ``accuracy``. Per unit of learning rate, in tokens.
+    ``accuracy``. Per unit of learning rate, in tokens. ``assumed`` is whether ``rate`` is one
+    half for want of a batch that says otherwise. Curves and pulls are empty where a choice that the
+    recipes leave alone has no closed form, see `grpo_core.stopping.expected_update`.
     """
 
     logits: np.ndarray
     rate: float
+    assumed: bool
     accuracy: float
     prompts: int
     G: int
@@ -86,7 +95,11 @@ class PullView:
 
 
 def pull_view(scenario, rate, accuracy):
-    """What the stop logits are pulled by, exactly, see `PullView`."""
+    """What the stop logits are pulled by, exactly, see `PullView`.
+
+    ``rate`` is as `right_share` gives it.
+    """
+    assumed, rate = rate is None, 0.5 if rate is None else rate
     logits = with_stops(scenario)["stop_logits"]
     prompts, G = batch_of(scenario)
 
@@ -94,10 +107,12 @@ def pull_view(scenario, rate, accuracy):
         world = stop_world(logits, rate, sharp)
         conventions = RECIPES[key].applied(scenario.conventions)
         update = expected_update(world, conventions, prompts=prompts, G=G, shared=False)
-        return pull(world, update)
+        return None if update is None else pull(world, update)
 
+    now = {key: exact(key, accuracy) for key in SHOWN}
+    known = all(now.values())
     curves = {}
-    for key in SHOWN:
+    for key in SHOWN if known else ():
         found = [exact(key, float(sharp)) for sharp in _ACCURACIES]
         curves[key] = {
             part: np.array([getattr(each, part) for each in found])
@@ -106,13 +121,14 @@ def pull_view(scenario, rate, accuracy):
     return PullView(
         logits=logits,
         rate=rate,
+        assumed=assumed,
         accuracy=accuracy,
         prompts=prompts,
         G=G,
         length=slopes(stop_world(logits, rate, accuracy), shared=False).length,
         accuracies=_ACCURACIES,
         curves=curves,
-        now={key: exact(key, accuracy) for key in SHOWN},
+        now=now if known else {},
     )
 
 
@@ -129,10 +145,13 @@ def simulated(scenario, view, seed=0):
 
 
 def pull_rows(view, trials):
-    """Closed form and simulation of each recipe: (label, part, exact, mean, error) rows."""
+    """Closed form and simulation of each recipe: (label, part, exact, mean, error) rows.
+
+    ``exact`` is None where there is no closed form.
+    """
     return [
-        (RECIPES[key].label, label, getattr(view.now[key], part), getattr(trials[key].mean, part),
-         getattr(trials[key].error, part))
+        (RECIPES[key].label, label, getattr(view.now.get(key), part, None),
+         getattr(trials[key].mean, part), getattr(trials[key].error, part))
         for key in SHOWN
         for part, label in (*PARTS, ("change", "all answers"))
     ]  # fmt: skip

@@ -21,7 +21,7 @@ def pull_chart(view, trials, *, palette):
     palette : Palette
     """
     colors = {"change_right": palette.positive, "change_wrong": palette.negative}
-    values = [view.curves[key][part] for key in SHOWN for part, _ in PARTS]
+    values = [curve[part] for curve in view.curves.values() for part, _ in PARTS]
     values += [
         np.abs(getattr(t.mean, part)) + 2 * np.array(getattr(t.error, part))
         for t in trials.values() for part, _ in PARTS
@@ -41,12 +41,14 @@ def pull_chart(view, trials, *, palette):
             "line": {"color": palette.faint, "width": 1, "dash": "dash"},
         })  # fmt: skip
     return figure(
-        traces, palette=palette, height=380, margin=(64, 14, 100, 46), alt=_describe(view),
+        traces, palette=palette, height=380, margin=(64, 14, 100, 46), alt=_describe(view, trials),
         annotations=notes, shapes=shapes, showlegend=True, legend=top_legend(palette), **axes,
     )  # fmt: skip
 
 
 def _lines(view, key, index, name, colors, palette):
+    if key not in view.curves:
+        return []
     looks = [(part, label, {"color": colors[part], "width": 2.5}) for part, label in PARTS]
     looks.append(("change", "all answers", {"color": palette.text, "width": 1.25, "dash": "dash"}))
     return [
@@ -99,13 +101,15 @@ def _title(index, text, palette):
     }  # fmt: skip
 
 
-def _describe(view):
+def _describe(view, trials):
+    pulls = view.now or {key: trial.mean for key, trial in trials.items()}
     said = "; ".join(
         f"{RECIPES[key].label}: right {number(pulled.change_right, 3)}, wrong "
         f"{number(pulled.change_wrong, 3)}"
-        for key, pulled in view.now.items()
+        for key, pulled in pulls.items()
     )
+    how = "" if view.now else ", simulated"
     return (
         f"Change of expected length in tokens per unit of learning rate at a hunch of "
-        f"{percent(view.accuracy)}: {said}."
+        f"{percent(view.accuracy)}{how}: {said}."
     )

@@ -5,7 +5,9 @@ import pandas as pd
 
 from grpo_core.length import length_weights
 from grpo_core.recipes import RECIPES
+from grpo_core.words import listing
 
+from .length_charts import compared_rows
 from .length_pull import pull_rows
 from .length_tables import long_over_short, short_and_long
 from .numbers import change, count, number, percent
@@ -26,14 +28,15 @@ def weight_line(evaluation, prompt):
             f"All completions of this prompt have {count(short, 'token')}: every aggregation "
             "gives their tokens the same weight. Edit a length."
         )
-    said = []
-    for row in weights.rows:
+    found = {}
+    for row in compared_rows(weights):
         factor = float(row.token[prompt, ends[1]] / row.token[prompt, ends[0]])
-        same = abs(factor - 1) < 1e-6
-        said.append(f"{row.label}: {'as much' if same else f'{number(factor, 3)} times as much'}")
+        said = "as much" if abs(factor - 1) < 1e-6 else f"{number(factor, 3)} times as much"
+        found.setdefault(said, []).append(row.label)
+    said = "; by ".join(f"{listing(labels)}: {said}" for said, labels in found.items())
     text = (
         f"Against a token of the shortest answer ({short}) one of the longest ({long}) counts, by "
-        f"{'; by '.join(said)}."
+        f"{said}."
     )
     return f"{text} {_mildly(weights, prompt)}".strip()
 
@@ -53,6 +56,17 @@ def _mildly(weights, prompt):
         f"So under the chosen rule a token of the long wrong answer {longest} is pushed down by "
         f"{number(pushes[0], 3)}, one of the short wrong answer {shortest} by "
         f"{number(pushes[1], 3)}."
+    )
+
+
+def judged_line(scenario):
+    """That the recipes judge rewards by their groups where the example does not; else ""."""
+    row = scenario.conventions.variant("advantage")
+    if row.key in {recipe.advantage for recipe in RECIPES.values()}:
+        return ""
+    return (
+        f"This example's advantages are “{row.label}”. Here and in the pull below its rewards are "
+        "judged by their groups instead: minus the mean, over the std or not."
     )
 
 
@@ -117,6 +131,16 @@ def batch_pull_line(results):
 
 def hunch_line(view):
     """That nothing is pulled without a hunch, and what is with one; from the numbers."""
+    if not view.now:
+        return (
+            "Under this choice advantages or weights depend on the rest of the batch, so there is "
+            "no closed form: the points are simulated batches alone."
+        )
+    if view.rate in (0.0, 1.0):
+        return (
+            f"All answers are {'right' if view.rate else 'wrong'} here, so every group is tied: no "
+            "rule pulls at lengths, with a hunch or without."
+        )
     blind = max(abs(float(curve[part][0])) for curve in view.curves.values() for part in curve)
     text = (
         "If the policy cannot tell that it is wrong (50%), no rule pulls at lengths: the expected "
@@ -126,6 +150,8 @@ def hunch_line(view):
     )
     if view.accuracy == 0.5:
         return f"{text} Single runs still drift by chance."
+    if max(abs(part) for pulled in view.now.values() for part in _moves(pulled)) <= _SAME:
+        return "Where these answers stop is certain, so there is nothing to pull."
     said = [
         f"{RECIPES[key].label} {number(pulled.change_wrong, 3, signed=True)}"
         for key, pulled in view.now.items()
@@ -135,6 +161,10 @@ def hunch_line(view):
         f"length of wrong answers changes by, in tokens per unit of learning rate: "
         f"{', '.join(said)}. Right answers move the other way. {_about_all(view)}"
     )
+
+
+def _moves(pulled):
+    return pulled.change_right, pulled.change_wrong
 
 
 def _about_all(view):
@@ -147,15 +177,16 @@ def _about_all(view):
             f"DAPO keeps {percent(share)} of the pull: its denominator holds {n} answers, and a "
             "single one moves it by about 1/n."
         )
-    scale = max(abs(grpo.change_wrong), abs(grpo.change_right))
-    if abs(grpo.change) <= 1e-9 * scale or not scale:
-        said.append("As many answers are right as wrong, so at first the mean length stays.")
-    else:
+    if abs(grpo.change) > _SAME * max(map(abs, _moves(grpo))):
         way = "grows" if grpo.change > 0 else "falls"
         said.append(
             f"With {percent(view.rate)} right the mean length {way} at first under GRPO "
             f"({number(grpo.change, 3, signed=True)})."
         )
+    elif view.rate == 0.5:
+        said.append("As many answers are right as wrong, so at first the mean length stays.")
+    else:
+        said.append("At first the mean length stays.")
     return " ".join(said)
 
 
@@ -163,13 +194,18 @@ def world_line(view):
     """What the small policy is, in numbers."""
     return (
         f"Answers of 1 to {view.logits.size + 1} tokens, {number(view.length, 3)} on average; "
-        f"{percent(view.rate)} right, as of the pushed answers of the prompt above; batches of "
-        f"{view.prompts} × {view.G}. The last token always stops."
+        f"{_whose_rate(view)}; batches of {view.prompts} × {view.G}. The last token always stops."
     )
 
 
+def _whose_rate(view):
+    if view.assumed:
+        return "half of them right, since no answer of the prompt above is pushed"
+    return f"{percent(view.rate)} right, as of the pushed answers of the prompt above"
+
+
 def pull_frame(view, trials):
-    """Closed form beside simulation, a row for each recipe and kind of answer."""
+    """Closed form, where there is one, beside simulation; a row for each recipe and kind."""
     rows = pull_rows(view, trials)
     return pd.DataFrame(
         {

@@ -113,6 +113,15 @@ _ROWS = (
         at_top=0,
     ),
     Page(
+        key="Conventions",
+        group="Choose",
+        label="Conventions",
+        file="pages/Conventions.py",
+        icon=":material/rule:",
+        question="Which trainer computes what?",
+        arrays=("rewards", "logp_new", "logp_old", "logp_ref", "mask", "present"),
+    ),
+    Page(
         key="Difficulty",
         group="Choose",
         label="Difficulty",

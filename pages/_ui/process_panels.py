@@ -36,10 +36,10 @@ def steps_editor(shown):
     editors.editor(editors.table_key("steps", prompt), source, labels=_LABELS)
 
 
-_LABELS = {"completion": "completion", "end": "end (token)", "reward": "reward"}
+_LABELS = {"completion": "completion", "end": "end", "reward": "reward"}
 
 
-def paste_box(shown):
+def paste_box():
     """Two lists per completion, ends and rewards, in the place of the shown prompt's steps."""
     box = st.expander("Paste steps as lists", key="steps_paste", on_change=state.touch)
     if not box.open:

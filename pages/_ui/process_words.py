@@ -6,6 +6,7 @@ from grpo_core.credit_rules import CREDIT_RULES
 from grpo_core.errors import place
 from grpo_core.gaming import credited, normalised_steps, present_steps
 from grpo_core.group_statistics import group_statistics
+from grpo_core.numerics import total
 from grpo_core.step_credit import gains_by_count, late_credit
 from grpo_core.words import opening
 
@@ -53,14 +54,13 @@ def gaming_line(evaluation, prompt):
     ends, _ = present_steps(evaluation.scenario)
     z, ends = steps[prompt : prompt + 1], ends[prompt : prompt + 1]
     valid = evaluation.valid[prompt : prompt + 1]
-    first, masses = (values[prompt] for values in credited(evaluation.scenario))
-    low = _paid_though_low(evaluation.scenario, prompt, first, masses)
+    low = _paid_though_low(evaluation, prompt)
     late = np.flatnonzero(late_credit(z, ends, valid)[0])
     more = _gain_line(gains_by_count(z, ends), "more")
     said = [
         more,
-        _low_line(evaluation.scenario["rewards"][prompt], low, first, masses),
-        _late_line([g for g in late.tolist() if g not in low], first, masses),
+        _low_line(evaluation, prompt, low),
+        _late_line([g for g in late.tolist() if g not in low], evaluation.scenario, prompt),
         "" if more else _gain_line(gains_by_count(z, ends, fewer=True), "fewer"),
     ]
     return " ".join(filter(None, said)) or (
@@ -83,35 +83,54 @@ def _gain_line(gains, which):
     )
 
 
-def _paid_though_low(scenario, prompt, first, masses):
-    """Completions below the group's mean reward whose steps pay all the same, best paid first."""
+def _paid(evaluation, prompt):
+    """Advantage of each completion's first token, and the sum over its tokens; rounding is 0.
+
+    As the surrogate has them, so with what the outcome adds.
+    """
+    advantages, valid = evaluation.token_advantages[prompt], evaluation.valid[prompt]
+    first = np.take_along_axis(advantages, np.argmax(valid, axis=-1)[:, None], axis=-1)[:, 0]
+    masses = total(advantages, axis=-1)
+    dust = _ROUNDING * total(np.abs(advantages), axis=-1)
+    dust = np.where(np.isfinite(dust), dust, 0.0)
+    return tuple(np.where(np.abs(values) <= dust, 0.0, values) for values in (first, masses))
+
+
+def _paid_though_low(evaluation, prompt):
+    """Completions below the group's mean reward that are pushed up all the same, most first."""
+    scenario = evaluation.scenario
     rewards = scenario["rewards"][prompt : prompt + 1]
     known = scenario["present"][prompt : prompt + 1] & ~np.isnan(rewards)
     below = group_statistics(np.where(known, rewards, 0.0), known, 0).centred[0] < 0
+    first, masses = _paid(evaluation, prompt)
     paid = np.flatnonzero(below & ((first > 0) | (masses > 0)))
     return paid[np.argsort(-masses[paid], kind="stable")].tolist()
 
 
-def _low_line(rewards, low, first, masses):
+def _low_line(evaluation, prompt, low):
     if not low:
         return ""
     g, others = low[0], len(low) - 1
+    first, masses = _paid(evaluation, prompt)
     where = "" if masses[g] > 0 else " at its start"
     more = f", and {count(others, 'other')} alike" if others else ""
+    whole = " (with the outcome's part)" if left_out_line(evaluation.scenario) else ""
     return (
-        f"Completion {g} is pushed up{where}, though its reward {number(rewards[g])} is below its "
-        f"group's mean{more}: its first token gets {number(first[g])}, its tokens together "
-        f"{number(masses[g])}."
+        f"Completion {g} is pushed up{where}{whole}, though its reward "
+        f"{number(evaluation.scenario['rewards'][prompt, g])} is below its group's mean{more}: its "
+        f"first token gets {number(first[g])}, its tokens together {number(masses[g])}."
     )
 
 
-def _late_line(late, first, masses):
+def _late_line(late, scenario, prompt):
     if not late:
         return ""
+    first, masses = (values[prompt] for values in credited(scenario))
     g = max(late, key=lambda g: abs(masses[g]))
     more = f", and {count(len(late) - 1, 'other')} alike" if len(late) > 1 else ""
+    by = " by its steps" if left_out_line(scenario) else ""
     return (
-        f"Completion {g}{more}: its first token gets {number(first[g])}, its tokens together "
+        f"Completion {g}{more}: its first token gets {number(first[g])}{by}, its tokens together "
         f"{number(masses[g])}. A late step reaches every token before it, so what stands at the "
         "end counts most."
     )

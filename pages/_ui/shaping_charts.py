@@ -59,7 +59,7 @@ def weight_curves_chart(curves, evaluation, prompt, term, *, palette):
         palette=palette,
         height=430,
         margin=(52, 16, 52, 46),
-        alt=_describe(curves, evaluation, chosen, name, weight),
+        alt=_describe(curves, chosen, name, weight),
         xaxis=weight_axis(curves.weights, title, palette, anchor="y2"),
         shapes=[*now[0], *eps[0]],
         annotations=[*notes, *now[1], *eps[1], *_names(curves, colors, chosen, palette)],
@@ -164,7 +164,7 @@ def _names(curves, colors, chosen, palette):
     ]  # fmt: skip
 
 
-def _describe(curves, evaluation, chosen, name, weight):
+def _describe(curves, chosen, name, weight):
     text = f"Curves: advantage against the weight of {name}, chosen: {COMBINE[chosen].label}."
     followed = (curves.high, curves.low)
     for words, values in (

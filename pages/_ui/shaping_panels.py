@@ -118,7 +118,7 @@ def computed(compute, *inputs, **options):
         return None
 
 
-def use_weight(weight, term, name, key):
+def use_weight(weight, term, key):
     """A button that gives a term this weight; off where there is none to give."""
 
     def change():

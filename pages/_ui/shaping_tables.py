@@ -25,7 +25,7 @@ def log_frame(log, names):
             "share of spread": [percent(value) for value in log.mean_shares.tolist()],
             "correlation with task": correlation,
         },
-        index=pd.Index(_distinct(names), name="log apart"),
+        index=pd.Index(list(names), name="log apart"),
     )
 
 
@@ -51,8 +51,3 @@ def prompt_weight_frame(view):
         for key in CREDITS
     }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("weight of a prompt")
-
-
-def _distinct(names):
-    """Row names: a term that is called like the task is told apart from it."""
-    return [names[0], *(f"{name} (term)" if name == names[0] else name for name in names[1:])]

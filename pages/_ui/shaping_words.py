@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from grpo_core.findings.shaping import DOMINATES
 from grpo_core.shaping_parts import COMBINE
 from grpo_core.words import groups, listing, opening
 
@@ -103,19 +104,18 @@ def driver_line(log, names):
     live = log.shares.any(axis=0)
     if not live.any():
         return "No group pushes: within each of them the totals are equal, or they cancel."
-    order = np.argsort(-log.mean_shares, kind="stable")
-    first = int(order[0])
-    rest = [
-        f"{names[c] if c == 0 else quoted(names[c])} {percent(log.mean_shares[c])}"
-        for c in order[1:].tolist()
+    order = np.argsort(-log.mean_shares, kind="stable").tolist()
+    said = [
+        f"{names[c] if c == 0 else quoted(names[c])} {percent(log.mean_shares[c])}" for c in order
     ]
-    who = "The task" if first == 0 else opening(quoted(names[first]))
-    over = count(int(live.sum()), "group")
-    text = (
-        f"{who} drives the update: {percent(log.mean_shares[first])} of the spread"
-        f"{f', on average over {over}' if live.sum() > 1 else ''}"
-        f"{', ' + listing(rest) if rest else ''}."
-    )
+    over = f", on average over {count(int(live.sum()), 'group')}" if live.sum() > 1 else ""
+    if log.mean_shares[order[0]] > DOMINATES:
+        who = "The task" if order[0] == 0 else opening(quoted(names[order[0]]))
+        rest = f", {listing(said[1:])}" if said[1:] else ""
+        text = f"{who} drives the update: {percent(log.mean_shares[order[0]])} of the spread"
+        text += f"{over}{rest}."
+    else:
+        text = f"Nothing drives the update alone. Shares of the spread{over}: {listing(said)}."
     against = [c for c in range(len(names)) if log.mean_shares[c] < -1e-9]
     if against:
         said = listing([names[c] if c == 0 else quoted(names[c]) for c in against])

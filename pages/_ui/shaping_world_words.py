@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from grpo_core.findings.shaping import DOMINATES
 from grpo_core.shaping_potential import CREDITS
 
 from .numbers import count, number, percent
@@ -20,7 +21,7 @@ def log_line(log, names):
                 f"{number(log.correlation[k], 3)})"
             )
     heavy = 1 + int(np.argmax(log.mean_shares[1:]))
-    if log.mean_shares[heavy] > log.mean_shares[0]:
+    if log.mean_shares[heavy] > DOMINATES:
         signs.append(
             f"{quoted(names[heavy])} has {percent(log.mean_shares[heavy])} of the spread, the task "
             f"{percent(log.mean_shares[0])}"
@@ -30,8 +31,8 @@ def log_line(log, names):
     if signs:
         return f"What betrays a term here: {'; '.join(signs)}. Watch the task reward by itself."
     return (
-        "Nothing betrays a term here: none goes against the task within groups, none outweighs it, "
-        "and no group is decided by shaping alone."
+        "Nothing betrays a term here: none goes against the task within groups, none has more than "
+        "half of the spread, and no group is decided by shaping alone."
     )
 
 
@@ -45,15 +46,30 @@ def bandit_line(view):
     else:
         text = f"At weight {now} {_worth(worth)}, yet the expected update favours {learned}: "
     text += f"after {len(view.path) - 1} steps A is given {end} of the time, from 50%."
-    flip = number(view.optimum_flip)
-    if not view.update_flip:
-        return f"{text} The update favours A at no weight, though A is worth more up to {flip}."
-    if np.isclose(view.update_flip, view.optimum_flip, rtol=1e-3):
-        return f"{text} Both turn at {flip}: nothing is divided by a spread, so size counts."
+    return f"{text} {_turns(view)}"
+
+
+def _turns(view):
+    """From which weight on B is worth more, and from which on it is learned."""
+    worth, learned = view.optimum_flip, view.update_flip
+    flip = number(worth)
+    if not worth:
+        favoured = f"below {number(learned)}" if learned else "at none"
+        return (
+            "Without its bonus B is right as often as A, or more often: no weight makes A worth "
+            f"more, and the update favours it {favoured}."
+        )
+    if not learned:
+        return f"The update favours A at no weight, though A is worth more up to {flip}."
+    if np.isclose(learned, worth, rtol=1e-3):
+        why = "" if view.divided else ": nothing is divided by a spread, so size counts"
+        return f"Both turn at {flip}{why}."
+    if learned > worth:
+        return f"B is worth more from {flip} on, but is learned only from {number(learned)} on."
     return (
-        f"{text} B is worth more only from {flip} on, but is learned from "
-        f"{number(view.update_flip)} on. In {percent(view.decided)} of the groups both answers "
-        "come up and the task does not tell them apart; there the bonus pushes at full size."
+        f"B is worth more only from {flip} on, but is learned from {number(learned)} on. In "
+        f"{percent(view.decided)} of the groups both answers come up and the task does not tell "
+        "them apart; there the bonus pushes at full size."
     )
 
 

@@ -57,7 +57,7 @@ def _example_picker():
 
     def change():
         state.touch()
-        key = st.session_state[widget]
+        key = st.session_state.get(widget)  # gone if the page was left in the same moment
         if key not in (None, present):
             state.load(shipped[key].scenario, View(pinned=here.view.pinned))
 

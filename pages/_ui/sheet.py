@@ -1,14 +1,14 @@
 """The sheet that a chain is written on: lines in order, and numbers by name."""
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 
 import numpy as np
 
-from .arithmetic import Number, Sum
-from .computed import kl_in_reward, surrogate_slope
+from .arithmetic import Number, Sum, Term
+from .computed import Between, acts, kl_place
 from .numbers import number
 from .steps import Line, Step
 
@@ -23,6 +23,7 @@ _KEPT = {
     "ratio": "ratio",
     "s": "surrogate",
     "KL": "kl",
+    "b": "entropy_bonus",
     "j": "per_token",
     "w": "weight",
     "contribution": "contribution",
@@ -38,18 +39,40 @@ _ROUNDING = {"float64": (1e-6, 1e-12), "float32": (1e-3, 1e-5)}
 
 @dataclass(frozen=True)
 class Slope:
-    """Derivative of the surrogate by the ratio, and why it is 0 where something stopped it."""
+    """Derivative of the surrogate at the token, and why it is 0 where something stopped it.
 
-    number: Number
+    By the ratio; if ``direct``, by the log-probability itself, past the ratio.
+    """
+
+    number: Term
     stopped: str = ""
+    direct: bool = False
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A derivative by the ratio on its way back to the log-probabilities.
+
+    It is the product of ``factors``, pairs of the number at this token and the array (P, G, L)
+    that it comes from, times ``sign``; ``general`` is that product as LaTeX at a token t.
+    ``words`` are stage, name, label and symbol of the gradient; ``stopped`` says why the last
+    factor is 0 at this token.
+    """
+
+    words: tuple
+    factors: tuple
+    general: str
+    stopped: str = ""
+    sign: int = 1
 
 
 @dataclass(frozen=True)
 class Writer:
     """How a variant is written out, and the way back for the gradient where it has one.
 
-    ``back(sheet)`` of a surrogate returns its `Slope` at the token; ``back(sheet, slope)`` of
-    a ratio writes the gradient of the surrogate part; ``back(sheet)`` of a KL that of its own.
+    ``back(sheet)`` of a surrogate returns its `Slope` at the token, or None where it has
+    written the gradient itself; ``back(sheet, flow)`` of a ratio writes the gradient that a
+    `Flow` leads to; ``back(sheet)`` of a KL that of its own.
     """
 
     write: Callable
@@ -62,9 +85,12 @@ class Sheet:
     def __init__(self, evaluation, where):
         self.evaluation, self.where = evaluation, where
         self.scenario = evaluation.scenario
-        self.in_reward = kl_in_reward(evaluation)
+        self.place = kl_place(evaluation)
+        self.in_reward = self.place == "reward"
+        self.between = Between(evaluation)
         self._written = []
         self._terms = {}
+        self._instead, self._own = {}, {}
         self._range = np.finfo(evaluation.ratio.dtype)
 
     def lines(self):
@@ -81,14 +107,23 @@ class Sheet:
     def __contains__(self, name):
         return name in self._terms
 
-    @cached_property
-    def slopes(self):
-        """Derivative of the surrogate by the ratio at every token (P, G, L), from the core."""
-        return surrogate_slope(self.evaluation)
+    def option(self, stage, key, default=None):
+        """An option of a stage's chosen variant; ``default`` where it has none of that key."""
+        return self.scenario.conventions[stage].options.get(key, default)
 
-    def option(self, stage, key):
-        """An option of a stage's chosen variant."""
-        return self.scenario.conventions[stage].options[key]
+    def acts(self, stage):
+        """Whether a stage changes anything under its options."""
+        return acts(self.scenario.conventions, stage)
+
+    @contextmanager
+    def instead(self, name, own, symbol, core):
+        """Within this, what is written under ``name`` gets the name ``own``, on the way there.
+
+        ``core`` (P, G, L) are the core's numbers for it.
+        """
+        self._instead[name], self._own[own] = (own, symbol), core
+        yield
+        del self._instead[name]
 
     def given(self, name, value, symbol):
         """A number that the chain starts from."""
@@ -110,6 +145,7 @@ class Sheet:
         scaled, so that it cannot leave the range of its number type. Where the core keeps
         another number under this name, that is written instead, and no formula.
         """
+        name, symbol = self._instead.get(name, (name, symbol))
         fit = _unbounded if inner else self._fit
         value = fit(formula.evaluate(lambda number: number.value))
         if near is not None and abs(value) < near * Decimal("1e-12"):
@@ -127,6 +163,7 @@ class Sheet:
 
     def value(self, stage, name, label, symbol, value, **more):
         """Write ``symbol = value`` where no formula leads there."""
+        name, symbol = self._instead.get(name, (name, symbol))
         value = Decimal(str(value))
         if not self._agrees(name, value):
             return self.computed(stage, name, label, symbol, note="As the core computed it.")
@@ -134,25 +171,28 @@ class Sheet:
 
     def computed(self, stage, name, label, symbol, result="", **more):
         """Write the core's own number: that of this name, or of another ``result``."""
-        value = Decimal(str(self._of(result or _KEPT[name])))
+        name, symbol = self._instead.get(name, (name, symbol))
+        array = getattr(self.evaluation, result) if result else self._core(name)
+        value = Decimal(str(array[self.where[: array.ndim]]))
         return self._keep(stage, name, label, value, symbol, **more)
 
     def note(self, stage, label, note, latex=""):
         """Write a sentence without a number of its own, with a formula if there is one."""
         self._written.append(Step(stage=stage, label=label, note=note, latex=latex))
 
-    def _of(self, result):
-        """A result of the evaluation at this token, completion or group."""
-        array = getattr(self.evaluation, result)
-        return array[self.where[: array.ndim]]
+    def _core(self, name):
+        """The core's array of this name, None if it keeps none."""
+        if name in self._own:
+            return self._own[name]
+        return getattr(self.evaluation, _KEPT[name]) if name in _KEPT else None
 
     def _agrees(self, name, value, sizes=()):
         """False if the core has another number of this name, by more than rounding explains."""
         counts = self.evaluation.valid[self.where] or name == "R"
-        if name not in _KEPT or not counts:
+        array = self._core(name)
+        if array is None or not counts:
             return True
-        array = getattr(self.evaluation, _KEPT[name])
-        core = Decimal(str(self._of(_KEPT[name])))
+        core = Decimal(str(array[self.where[: array.ndim]]))
         if not (value.is_finite() and core.is_finite()):
             return value == core
         largest = np.max(np.abs(array), where=np.isfinite(array), initial=self._range.tiny)

@@ -4,8 +4,9 @@ import streamlit as st
 
 from grpo_core.silent import tied_groups
 
-from . import state
+from . import controls, panels, state
 from .rate_tables import batch_rewards, tie_group
+from .silent_bonus import bonus_note, bonus_weight
 
 
 def tie_button(shown):
@@ -18,3 +19,12 @@ def tie_button(shown):
         disabled=tied,
         on_click=lambda: state.load(tie_group(state.store().scenario, prompt)),
     )
+
+
+def bonus_controls(shown, made):
+    """The weight of the bonus, or where it is to be changed."""
+    if made.bonus.own:
+        panels.plain(bonus_note(made.bonus), "caption")
+        return
+    with st.columns([4, 9], gap="large")[0]:
+        controls.scalar_input("bonus_weight", "silent_groups", bonus_weight(shown.scenario))

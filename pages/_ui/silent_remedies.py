@@ -8,7 +8,8 @@ import pandas as pd
 from grpo_core import ScenarioError
 from grpo_core.estimators import seed_of
 from grpo_core.remedies import REMEDIES, Remedied, Situation, remedied
-from grpo_core.silent import silent_probability, tied_groups
+from grpo_core.scales import SCALES
+from grpo_core.silent import silent_probability
 from grpo_core.words import groups
 
 from .difficulty_worlds import scale_of
@@ -16,8 +17,15 @@ from .figure import FAR, FONT_SIZE, axis, figure
 from .numbers import MISSING, count, number, percent
 from .palette import color_scale
 from .rate_tables import batch_rewards, prompts_of, with_kinds
+from .silent_bonus import Bonus, bonus_of
 
-WEIGHT = 0.1  # of the bonus that breaks ties, beside rewards of 0 and 1
+# Stage *advantage* -> SCALES: what a batch may be judged by before anything is done.
+_ROWS = {
+    "mean_std": "group",
+    "mean_only": "none",
+    "batch_std": "batch",
+    "leave_one_out": "leave_one_out",
+}
 _MOST = 24  # prompts drawn
 _SAMPLES = 1_000_000  # answers drawn to refill a batch
 _ROW = 52  # pixels
@@ -33,28 +41,35 @@ class Remedies:
     found : dict of str to Remedied
     refused : dict of str to str
         Why others cannot be.
-    bonus_name : str
+    bonus : Bonus
     weaker : Remedied or None
         The bonus at a tenth of the weight.
+    scale : str
+        Label of the row of `SCALES` that the batch is judged by where a remedy leaves it alone.
+    followed : bool
+        Whether that is the example's own.
     """
 
     found: dict
     refused: dict
-    bonus_name: str
+    bonus: Bonus
     weaker: Remedied | None
+    scale: str
+    followed: bool
 
 
 @np.errstate(all="ignore")
 def remedies(evaluation):
     """All rows of `REMEDIES` on the task rewards of an evaluated batch."""
     scenario = evaluation.scenario
-    rewards, (bonus, name) = batch_rewards(scenario), bonus_of(evaluation)
-    options = dict(scale_of(scenario)[0].options)
+    rewards, bonus = batch_rewards(scenario), bonus_of(evaluation)
+    scale, followed = scale_of(scenario, _ROWS)
 
     def under(key, weight):
         situation = Situation(
-            options=options,
-            bonus=bonus,
+            scale=scale.variant,
+            options=dict(scale.options),
+            bonus=bonus.values,
             bonus_weight=weight,
             prompts=prompts_of(with_kinds(scenario)),
             seed=seed_of(scenario),
@@ -67,11 +82,17 @@ def remedies(evaluation):
             refused[key] = "mixed groups of these prompts are too rare to wait for"
             continue
         try:
-            found[key] = under(key, WEIGHT)
+            found[key] = under(key, bonus.weight)
         except ScenarioError as error:
             refused[key] = str(error)
-    weaker = under("shape", WEIGHT / 10) if "shape" in found else None
-    return Remedies(found=found, refused=refused, bonus_name=name, weaker=weaker)
+    return Remedies(
+        found=found,
+        refused=refused,
+        bonus=bonus,
+        weaker=under("shape", bonus.weight / 10) if "shape" in found else None,
+        scale=SCALES[scale.variant].label,
+        followed=followed,
+    )
 
 
 def _waits_too_long(scenario, rewards):
@@ -83,30 +104,14 @@ def _waits_too_long(scenario, rewards):
     return mixed * _SAMPLES < P * G
 
 
-def bonus_of(evaluation):
-    """Values (P, G) of a term that may break ties, and its name.
-
-    The example's own first term, or brevity, 1 less the length as a share of the longest
-    completion's, or confidence: whichever comes first and differs within a tied group.
-    """
-    lengths = evaluation.lengths
-    brevity = 1 - lengths / max(int(np.max(lengths)), 1)
-    logp = np.sum(np.where(evaluation.valid, evaluation.logp_new, 0.0), axis=2)
-    confidence = np.where(lengths > 0, np.exp(logp / np.maximum(lengths, 1)), 0.0)
-    offered = [
-        (brevity, "brevity, 1 − length/longest"),
-        (confidence, "confidence, the geometric mean of its tokens' probabilities"),
-    ]
-    shaped = evaluation.attribution
-    if shaped is not None and len(shaped.values) > 1:
-        offered.insert(0, (shaped.values[1], f"the term '{shaped.names[1]}'"))
-    rewards = batch_rewards(evaluation.scenario)
-    tied, scored = tied_groups(rewards), ~np.isnan(rewards)
-    for bonus, name in offered:
-        low = np.min(np.where(scored, bonus, np.inf), axis=1)
-        if np.any(tied & (np.max(np.where(scored, bonus, -np.inf), axis=1) > low)):
-            return bonus, name
-    return offered[0]
+def scale_line(made):
+    """What is divided by where a remedy does not say so itself."""
+    if made.followed:
+        return f"Where a remedy says nothing else, advantages are divided by: {made.scale}."
+    return (
+        "The example's own advantages are not task rewards over one divisor, so here the std of "
+        "the group is taken instead."
+    )
 
 
 def remedies_frame(made):
@@ -155,17 +160,20 @@ def shape_line(made):
         return ""
     tied = np.flatnonzero(plain.silent)
     broken = tied[~shaped.silent[tied]]
+    name, weight = made.bonus.name, made.bonus.weight
     if not tied.size:
         return "No group is tied, so the bonus wakes none; it only adds to the spread of the task."
+    if not weight:
+        return f"The bonus ({name}) has the weight 0, so it breaks no tie here."
     if not broken.size:
         return (
-            f"The bonus ({made.bonus_name}) is the same for all answers of a tied group, so it "
+            f"The bonus ({name}) is the same for all answers of a tied group, so it "
             "breaks no tie here."
         )
     sizes = [np.max(np.abs(each.advantages[broken])) for each in (shaped, made.weaker)]
     where = [(int(p),) for p in broken]
     return (
-        f"The bonus ({made.bonus_name}, weight {number(WEIGHT)}) ends the silence of "
+        f"The bonus ({name}, weight {number(weight)}) ends the silence of "
         f"{groups(where)}. There all of the spread is the bonus, so the policy learns what it "
         f"pays for and nothing of the task: advantages up to {number(sizes[0], 3)}, and "
         f"{number(sizes[1], 3)} at a tenth of the weight."

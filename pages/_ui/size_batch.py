@@ -119,7 +119,7 @@ def splits_frame(evaluation):
     P, G = evaluation.scores.shape
     rows = {"as it is": (P, G)}
     if P > 1:
-        rows["larger groups, fewer prompts"] = (P / 2, 2 * G)
+        rows["larger groups, fewer prompts"] = (P // 2, 2 * G)
     if G >= 4:
         rows["more prompts, smaller groups"] = (2 * P, G // 2)
     rows["larger groups, same prompts"] = (P, 2 * G)

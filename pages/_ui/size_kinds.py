@@ -82,19 +82,14 @@ def resized(scenario, kinds, answers):
         if not own.low <= size <= own.high:
             raise ScenarioError(f"{size} {name} are wanted; a table holds {own.low} to {own.high}")
     scenario = with_answers(scenario)
-    first = ARRAYS["answer_logits"].axes[0]
 
-    def fitted(key):
-        array = scenario[key]
+    def fitted(array):
         rows = array[np.minimum(np.arange(kinds), len(array) - 1)]
-        if key not in _KEYS:  # kinds of prompts elsewhere are the same ones
-            return rows
         wide = np.zeros((kinds, max(answers, rows.shape[1])))
         wide[:, : rows.shape[1]] = rows
         return wide[:, :answers]
 
-    rows = [key for key in scenario.arrays if ARRAYS[key].axes.startswith(first)]
-    return scenario.replace(**{key: fitted(key) for key in rows})
+    return scenario.replace(**{key: fitted(scenario[key]) for key in _KEYS})
 
 
 def small_policy(scenario):
@@ -127,7 +122,8 @@ def budget_of(scenario):
 class SizeView:
     """What is known exactly of the small policy at one group size.
 
-    ``constant`` is the baseline of that name: the mean value of all kinds. ``noise`` is None
+    ``options`` are those of the baselines; their ``constant`` is the mean value of all kinds,
+    ``ddof`` and ``eps`` are the example's. ``noise`` is None
     where there are too many different rewards to sum over; ``refusal`` then says so.
     ``signal`` (N, S) is each kind's chance of a group that is not tied at ``sizes`` (S,),
     ``now`` (N,) that at G. ``means`` (groups, N) are sampled group means.
@@ -137,7 +133,7 @@ class SizeView:
     G: int
     budget: int
     seed: int
-    constant: float
+    options: BaselineOptions
     noise: dict | None
     refusal: str
     sizes: np.ndarray
@@ -152,16 +148,25 @@ class SizeView:
         return bool(np.all(np.isin(self.policy.rewards, (0.0, 1.0))))
 
     @property
-    def options(self):
-        """Options of the baselines."""
-        return BaselineOptions(constant=self.constant)
+    def constant(self):
+        """The baseline of that name."""
+        return self.options.constant
 
 
-def size_view(policy, G, budget, seed=0):
-    """Everything that the page shows save the larger simulations, see `SizeView`."""
-    constant = float(np.mean(policy.value))
+def std_of(scenario):
+    """``ddof`` and ``eps`` of the example's advantages, as far as their row has them."""
+    options = scenario.conventions["advantage"].options
+    return {key: options[key] for key in ("ddof", "eps") if key in options}
+
+
+def size_view(policy, G, budget, seed=0, **std):
+    """Everything that the page shows save the larger simulations, see `SizeView`.
+
+    ``std`` is as `std_of` gives it.
+    """
+    options = BaselineOptions(constant=float(np.mean(policy.value)), **std)
     try:
-        noise, refusal = gradient_noise(policy, G, BaselineOptions(constant=constant)), ""
+        noise, refusal = gradient_noise(policy, G, options), ""
     except ScenarioError as error:
         noise, refusal = None, str(error)
     prompts = prompts_from_table(policy.rewards, policy.probabilities)
@@ -173,7 +178,7 @@ def size_view(policy, G, budget, seed=0):
         G=G,
         budget=budget,
         seed=seed,
-        constant=constant,
+        options=options,
         noise=noise,
         refusal=refusal,
         sizes=sizes,

@@ -20,6 +20,7 @@ from .size_kinds import (
     sampled_sizes,
     size_view,
     small_policy,
+    std_of,
     with_answers,
 )
 
@@ -48,7 +49,7 @@ def shown_view(shown):
 def _view(scenario):
     policy = small_policy(scenario)
     sizes = group_size_of(scenario), budget_of(scenario), seed_of(scenario)
-    return _kept_view(_digest(policy), *sizes, policy)
+    return _kept_view(_digest(policy), *sizes, std_of(scenario), policy)
 
 
 def _digest(policy):
@@ -58,17 +59,18 @@ def _digest(policy):
 
 # cache_resource: what is kept is never changed, and holds functions, which are not pickled.
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_view(digest, G, budget, seed, _policy):
-    return size_view(_policy, G, budget, seed)
+def _kept_view(digest, G, budget, seed, std, _policy):
+    return size_view(_policy, G, budget, seed, **std)
 
 
 def trials(view):
     """Simulated baselines and batches of a view: (dict or None, dict)."""
-    return _kept_trials(_digest(view.policy), view.G, view.budget, view.seed, view)
+    std = view.options.ddof, view.options.eps
+    return _kept_trials(_digest(view.policy), view.G, view.budget, view.seed, std, view)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_trials(digest, G, budget, seed, _view):
+def _kept_trials(digest, G, budget, seed, std, _view):
     return sampled_baselines(_view), sampled_sizes(_view)
 
 
@@ -89,7 +91,7 @@ def answer_tables():
 
 def _sizes():
     kinds, answers = with_answers(state.store().scenario)["answer_logits"].shape
-    keys = [f"{_WHERE}_size_{axis}" for axis in "NA"]
+    keys = [f"{_WHERE}_size_{axis}" for axis in "QA"]
     for key, now in zip(keys, (kinds, answers), strict=True):
         follow(key, now)
 
@@ -98,7 +100,7 @@ def _sizes():
         state.load(resized(state.store().scenario, *wanted))
 
     with st.container(horizontal=True, key=f"row_{_WHERE}_sizes_of_tables"):
-        for key, label, axis in zip(keys, ("Kinds of prompts", "Answers"), "NA", strict=True):
+        for key, label, axis in zip(keys, ("Kinds of prompts", "Answers"), "QA", strict=True):
             st.number_input(
                 label, OWN_AXES[axis].low, OWN_AXES[axis].high, step=1, key=key,
                 on_change=answering(key, state.guarded(change, f"{_WHERE}_tables")),

@@ -47,6 +47,7 @@ class Store:
     message: str = ""
     note: str = ""
     errors: dict = field(default_factory=dict)
+    refused: set = field(default_factory=set)
     tables: dict = field(default_factory=dict)
     evaluations: list = field(default_factory=list)
     pasted_line: list | None = None
@@ -71,8 +72,15 @@ def store():
 
 
 def touch():
-    """Callback of every widget that has no other: it tells a run of its from the browser's Back."""
-    store().touched = True
+    """Callback of every widget that has no other: it tells a run of its from the browser's Back.
+
+    What was refused before has been read by now: the field shows the value that holds.
+    """
+    here = store()
+    here.touched = True
+    for place in here.refused:
+        here.errors.pop(place, None)
+    here.refused.clear()
 
 
 def edit(scenario):
@@ -122,6 +130,7 @@ def attempt(change, place):
         change()
     except ScenarioError as error:
         here.errors[place] = str(error)
+        here.refused.add(place)
     else:
         here.errors.pop(place, None)
 

@@ -5,6 +5,7 @@ import pandas as pd
 
 from grpo_core import ScenarioError, resize
 
+from .cells import Unfinished
 from .limits import check_sizes
 from .paste import parse_numbers
 
@@ -163,9 +164,8 @@ def _refuse_bad_rows(scenario, prompt, rows, values, texts, dtype):
             where = (prompt, completion[at], step)
         found = texts.get((int(rows[at]), column))
         shown = repr(found[:24]) if found else f"{values[at, column]:g}".replace("nan", "blank")
-        raise ScenarioError(
-            f"{spot}: {name} is {shown}; wanted {wanted}", field=_FIELDS[name], where=where
-        )
+        kind = Unfinished if shown == "blank" else ScenarioError
+        raise kind(f"{spot}: {name} is {shown}; wanted {wanted}", field=_FIELDS[name], where=where)
 
 
 def _problems(scenario, prompt, values, dtype):

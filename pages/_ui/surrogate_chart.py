@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from grpo_core.clip_cases import follows_ratio, weights_log_probability
 from grpo_core.curves import surrogate_regions
 
-from .figure import CLEAR, FONT_SIZE, figure, heading, unselected
+from .figure import CLEAR, FONT_SIZE, axis, figure, heading, unselected
 from .numbers import count
 from .ratio_axis import ratio_axis
 from .surrogate_points import PIXELS, Points, chosen, height, per_unit
@@ -52,7 +53,7 @@ def surrogate_chart(
     regions = surrogate_regions(conventions, sign)
     scale = _scale(evaluation, pinned, prompts)
     points = Points(evaluation, sign, prompts, scale)
-    traces = [_free_line(sign, scale, palette)]
+    traces = [_free_line(sign, scale, palette)] if follows_ratio(conventions) else []
     for other, look in ((former, _FORMER), (pinned, _PINNED)):
         if other is not None:
             traces += _other_state(other, evaluation, sign, prompts, scale, look, palette)
@@ -64,7 +65,7 @@ def surrogate_chart(
         traces, palette=palette, height=348, margin=(left, 12, 76, 60),
         alt=_describe(sign, points),
         xaxis=scale.settings(_ratio_title(scale), palette, room=0.012),
-        yaxis=scale.settings("surrogate / |A|", palette, sign=sign, room=0.05),
+        yaxis=_height_axis(conventions, sign, scale, palette),
         shapes=_shades(regions, scale, palette),
         annotations=[
             *_names(regions, scale, palette),
@@ -114,10 +115,11 @@ _PINNED = {"name": "A (pinned)", "symbol": "diamond-open", "size": 10, "dash": "
 
 def _other_state(other, evaluation, sign, prompts, scale, look, palette):
     """Curve and tokens of another state, thin; of the former one only what has moved."""
-    if other.valid.shape != evaluation.valid.shape:
+    conventions = other.scenario.conventions
+    kinds = {follows_ratio(conventions), follows_ratio(evaluation.scenario.conventions)}
+    if other.valid.shape != evaluation.valid.shape or len(kinds) > 1:  # or other heights
         return []
     traces = []
-    conventions = other.scenario.conventions
     if conventions["surrogate"] != evaluation.scenario.conventions["surrogate"]:
         thin = {"color": palette.faint, "width": 1, "dash": look["dash"]}
         traces.append(_curve(conventions, sign, scale, palette, f"{look['name']}, curve", **thin))
@@ -220,6 +222,21 @@ def _title(sign, points, palette, left):
         said += f", {beyond:,} beyond the axis ▸" if beyond else ""
     lines = heading(_TITLES[sign], said, palette=palette, left=left - 5)
     return [{**line, "yshift": line["yshift"] + 34} for line in lines]
+
+
+def _height_axis(conventions, sign, scale, palette):
+    """Heights are as large as ratios, save where the surrogate does not follow them.
+
+    A weighted log-probability is drawn for a token that the old policy was sure of.
+    """
+    title = "surrogate / |A|"
+    if follows_ratio(conventions):
+        return scale.settings(title, palette, sign=sign, room=0.05)
+    sure = ", at log π old = 0" if weights_log_probability(conventions) else ""
+    heights = per_unit(conventions, scale.samples(), sign, scale)
+    low, high = min(float(np.min(heights)), 0.0), max(float(np.max(heights)), 0.0)
+    room = 0.06 * (high - low or 1.0)
+    return axis(f"{title}{sure}", palette=palette, range=[low - room, high + room], nticks=7)
 
 
 def _ratio_title(scale):

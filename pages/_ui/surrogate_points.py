@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grpo_core.clip_cases import CASES, cases_of, clip_band
+from grpo_core.clip_cases import CASES, cases_of, clip_band, follows_ratio
 from grpo_core.curves import surrogate_curve
 
 from .figure import unselected
@@ -31,7 +31,7 @@ def chosen(evaluation, prompts):
 def per_unit(conventions, ratios, sign, scale):
     """The surrogate of advantage 1 or -1 at ratios held within the axis."""
     value, _ = surrogate_curve(conventions, scale.drawn(ratios), sign)
-    return height(value, sign, scale)
+    return height(value, sign, scale) if follows_ratio(conventions) else value
 
 
 def height(value, sign, scale):

@@ -8,7 +8,7 @@ from grpo_core.term_edits import add_term, change_term, remove_term
 from grpo_core.variants import Number
 
 from . import state
-from .controls import show_error
+from .controls import show_error, step_of
 from .following import answering, follow
 
 
@@ -33,7 +33,7 @@ def _term_row(term, index, where):
         _field(st.text_input, "Term", term.name, (place, index, "name"), max_chars=40)
         _field(
             st.number_input, "Weight", term.weight, (place, index, "weight"),
-            step=_step(term.weight), format="%g",
+            step=step_of(term.weight), format="%g",
         )  # fmt: skip
         _field(
             st.selectbox, "Formula", term.formula.variant, (place, index, "formula"),
@@ -53,7 +53,7 @@ def _option(option, value, at):
     if isinstance(option.domain, Number):
         _field(
             st.number_input, option.label, value, at, help=option.help,
-            step=1 if option.domain.integer else _step(value),
+            step=1 if option.domain.integer else step_of(value),
             format="%d" if option.domain.integer else "%g",
         )  # fmt: skip
     else:
@@ -79,8 +79,3 @@ def _field(widget, label, value, at, **settings):
         take(change_term(with_shaping(state.store().scenario), index, **edit))
 
     widget(label, key=key, on_change=answering(key, state.guarded(change, place)), **settings)
-
-
-def _step(value):
-    """A step of the value's own size: 0.01 at 0.2."""
-    return 10.0 ** (int(f"{abs(value):e}".split("e")[1]) - 1) if value else 0.01

@@ -69,3 +69,8 @@ def scenario(app):
 def messages(app):
     """Every error and warning on the page, as it reads."""
     return [box.value.replace("\\", "") for box in (*app.error, *app.warning)]
+
+
+def waiting(app):
+    """What the page still waits for: cells that are only missing so far."""
+    return [box.value.replace("\\", "") for box in app.info]

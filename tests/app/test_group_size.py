@@ -67,7 +67,7 @@ def test_the_budget_names_the_best_size():
 
 def test_kinds_and_answers_can_be_added():
     app = opened()
-    settled(app.number_input(key="group_size_size_N").set_value(6).run())
+    settled(app.number_input(key="group_size_size_Q").set_value(6).run())
     settled(app.number_input(key="group_size_size_A").set_value(5).run())
     assert not messages(app)
     assert scenario(app)["answer_logits"].shape == (6, 5)

@@ -26,7 +26,7 @@ def lengths(app):
 
 def points(app):
     return next(
-        t for chart in data(app) for t in chart if t.get("name", "").endswith("completions")
+        t for chart in data(app) for t in chart if t.get("name", "").endswith(", completions")
     )
 
 
@@ -99,10 +99,29 @@ def test_stop_logits_become_part_of_the_example_and_move_the_pull():
 def test_without_a_hunch_no_rule_pulls():
     app = opened()
     assert "With a hunch that is right 90% of the time" in said(app)
-    app.session_state["length_accuracy"] = 0.5
-    settled(app.run())
+    settled(app.number_input(key="length_hunch").set_value(0.5).run())
+    assert scenario(app)["hunch"] == 0.5
     assert "With a hunch" not in said(app)
     assert "no rule pulls at lengths" in said(app)
+
+
+def test_a_hunch_is_in_the_link_and_one_below_a_half_is_refused():
+    app = opened()
+    settled(app.number_input(key="length_hunch").set_value(0.75).run())
+    link = app.query_params["s"]
+    fresh = visit(start(link[0] if isinstance(link, list) else link), MENU["Length"])
+    assert "With a hunch that is right 75% of the time" in said(fresh)
+    settled(app.number_input(key="length_hunch").set_value(0.4).run())
+    assert "wanted a chance: a number from 0.5 to 1" in messages(app)[0]
+    assert scenario(app)["hunch"] == 0.75
+
+
+def test_what_looks_beyond_a_group_shows_the_simulation_alone():
+    app = opened()
+    here = app.session_state["store"]
+    here.scenario = here.scenario.choose("whitening", "tokens")
+    settled(app.run())
+    assert "the points are simulated batches alone" in said(app)
 
 
 def test_places_to_stop_can_be_added():

@@ -92,3 +92,11 @@ def test_ties_that_something_else_broke_are_told_apart(key):
     app = opened(key)
     assert not messages(app)
     assert len(figures(app)) == 5
+
+
+def test_the_weight_of_the_bonus_is_edited_beside_it():
+    app = opened()
+    assert "weight 0.1) ends the silence" in said(app)
+    settled(app.number_input(key="silent_groups_bonus_weight").set_value(0.5).run())
+    assert scenario(app)["bonus_weight"] == 0.5
+    assert "weight 0.5) ends the silence" in said(app)

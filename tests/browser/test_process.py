@@ -77,7 +77,7 @@ def test_a_new_row_is_complete_after_three_cells_and_until_then_a_sentence_says_
     assert errors(page) == []
     for column, text, wanted in (
         ("completion", "1", "row 5, completion 1, step 2: end is blank; wanted a token position"),
-        ("end (token)", "2", "row 5, completion 1, step 2: reward is blank; wanted a finite"),
+        ("end", "2", "row 5, completion 1, step 2: reward is blank; wanted a finite"),
     ):
         set_cell(page, table, 5, column, text)
         (sentence,) = errors(page)
@@ -101,7 +101,7 @@ def test_a_deleted_row_takes_its_step_away_and_back_brings_it_again(opened):
     with rerun(page):
         page.go_back()
     assert drawn(page, ADVANTAGES) == before
-    assert read_cell(page, steps_table(page), 1, "end (token)") == "1"
+    assert read_cell(page, steps_table(page), 1, "end") == "1"
 
 
 def test_edit_add_and_delete_in_one_table_are_all_kept(opened):
@@ -110,7 +110,7 @@ def test_edit_add_and_delete_in_one_table_are_all_kept(opened):
     set_cell(page, table, 0, "reward", "0.5")
     delete_row(page, table, 3)
     add_row(page, table)
-    for column, text in (("completion", "1"), ("end (token)", "0"), ("reward", "0.25")):
+    for column, text in (("completion", "1"), ("end", "0"), ("reward", "0.25")):
         set_cell(page, table, 4, column, text)
     assert errors(page) == []
     assert held(page) == [[(0, 0.5), (1, 0), (2, 1)], [(0, 0.25), (1, 0)]]

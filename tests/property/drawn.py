@@ -7,7 +7,9 @@ from grpo_core import Choice
 from grpo_core.terms import TERMS, Term
 from grpo_core.variants import OneOf
 
-NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(str.strip)
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(
+    lambda name: name.strip() not in ("", "task")
+)
 WEIGHTS = st.sampled_from([1.0, -0.5, 0.1 + 0.2, 1e-6, 0.0])
 
 

@@ -10,6 +10,8 @@ from grpo_core.variants import OneOf
 INF, NAN = np.inf, np.nan
 # Sums of normalised terms that cancel up to rounding; a smaller eps would blow the rest up.
 LEAST = {"batch_eps": 1e-3}
+# What a sum is divided by; 0 stands for what the batch itself holds.
+DIVISORS = ("tokens", "completions")
 
 
 def values_of(option):
@@ -21,7 +23,9 @@ def values_of(option):
     high = min(domain.high, 20)
     if domain.integer:
         return st.integers(int(low), int(high))
-    return st.floats(low, high, exclude_min=domain.exclusive)
+    if option.key in DIVISORS:
+        return st.just(0.0) | st.floats(0.5, high)
+    return st.floats(low + 1e-3 if domain.exclusive else low, high)
 
 
 def choice(draw, variants):
@@ -83,6 +87,15 @@ def scenarios(draw, extreme=False, **fixed):
         "token_rewards": draw(npst.arrays(dtype, shape, elements=real)),
         "token_ids": draw(npst.arrays(int, shape, elements=st.integers(0, 2))).astype(dtype),
     }
+    above = st.floats(0, big, width=width)
+    for key, elements in (
+        ("token_advantages", real),
+        ("sampler_weights", above),
+        ("entropy", above),
+        ("logp_sampler", st.floats(low, 0, width=width) | st.just(NAN)),
+    ):
+        arrays[key] = draw(npst.arrays(dtype, shape, elements=elements))
+    arrays["truncated"] = draw(npst.arrays(bool, shape[:2])).astype(dtype)
     if terms:
         arrays["term_values"] = draw(npst.arrays(dtype, (*shape[:2], len(terms)), elements=blank))
     for key in ("logp_new", "logp_old", "logp_ref"):

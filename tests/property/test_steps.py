@@ -197,12 +197,10 @@ def test_the_mass_of_steps_is_the_sum_of_the_token_advantages(batch, eps):
 def test_merging_undoes_a_split_and_dropping_undoes_an_append(batch, data):
     ends, rewards, valid = batch
     p, g, _ = where = a_step(data, ends)
-    for how, back in (("copy", "mean"), ("halves", "sum")):
-        split = split_step(ends, rewards, valid, where, how=how)
-        merged = merge_steps(*split, valid, where, how=back)
-        for found, expected in zip(merged, (ends, rewards), strict=True):
-            assert_array_equal(found[..., :4], expected)
-            assert np.isnan(found[..., 4:]).all()
+    merged = merge_steps(*split_step(ends, rewards, valid, where), valid, where)
+    for found, expected in zip(merged, (ends, rewards), strict=True):
+        assert_array_equal(found[..., :4], expected)
+        assert np.isnan(found[..., 4:]).all()
     longer = append_step(ends, rewards, valid, (p, g))
     last = int(np.sum(~np.isnan(ends[p, g])))
     for found, expected in zip(

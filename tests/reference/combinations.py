@@ -8,12 +8,37 @@ from grpo_core import STAGES, Choice, Conventions, build_scenario
 from grpo_core.terms import Term
 from grpo_core.variants import OneOf
 
-# Numeric options that change which formula applies get a second value beside their default.
+# Numeric options that change which formula applies, or whose default does nothing, get a second
+# value beside their default. Each lies within what the edge batch holds.
 OTHER_VALUES = {
-    ("aggregation", "length"): [7],
-    ("advantage", "eps"): [0.0],
-    ("advantage", "outcome_weight"): [0.7],
-    ("rewards", "task_weight"): [-1.3],
+    "accumulation.factor": 0.25,
+    "advantage.eps": 0.0,
+    "advantage.floor": 0.9,
+    "advantage.gamma": 0.7,
+    "advantage.k": 2,
+    "advantage.f_norm": 2.0,
+    "advantage.outcome_weight": 0.7,
+    "aggregation.completions": 5.0,
+    "aggregation.count_eps": 0.5,
+    "aggregation.length": 7,
+    "aggregation.tokens": 9.0,
+    "correction.clamp": 0.3,
+    "correction.high": 0.0,
+    "correction.low": 0.8,
+    "kl.clamp_in": 0.3,
+    "kl.clamp_out": 0.05,
+    "ratio.clamp": 0.3,
+    "rewards.task_weight": -1.3,
+    "selection.share": 1.0,
+    "selection.threshold": -0.2,
+    "surrogate.count_eps": 0.5,
+    "surrogate.delta": 1.1,
+    "surrogate.epsilon_high": 1.1,
+    "surrogate.epsilon_low": 0.05,
+    "surrogate.truncate": 1.2,
+    "whitening.count_eps": 0.5,
+    "whitening.eps": 0.4,
+    "whitening.limit": 0.6,
 }
 
 
@@ -21,16 +46,18 @@ def option_values(stage, option):
     """Every value of a choice between names; of a number its default and `OTHER_VALUES`."""
     if isinstance(option.domain, OneOf):
         return list(option.domain.words)
-    return [option.default, *OTHER_VALUES.get((stage.key, option.key), [])]
+    other = OTHER_VALUES.get(f"{stage.key}.{option.key}")
+    return [option.default] if other is None else [option.default, other]
 
 
 def choices(stage, with_options=True):
-    """Every row of one stage, with every combination of its options' values or the defaults."""
+    """Every row of one stage: with defaults, or so that every two values of options meet."""
     for variant in stage.variants.values():
         options = variant.options if with_options else ()
-        for values in product(*(option_values(stage, option) for option in options)):
-            keys = [option.key for option in options]
-            yield Choice(variant.key, dict(zip(keys, values, strict=True)))
+        values = [option_values(stage, option) for option in options]
+        for picked in pairwise([len(each) for each in values]):
+            chosen = zip(options, values, picked, strict=True)
+            yield Choice(variant.key, {option.key: each[pick] for option, each, pick in chosen})
 
 
 def combinations(with_options=()):
@@ -54,7 +81,7 @@ def pairwise(sizes):
     In-parameter-order: all pairs of the first two; each further place takes, row by row, the pick
     that meets most partners for the first time, and new rows for the partners that are left.
     """
-    rows = [list(pair) for pair in product(*map(range, sizes[:2]))]
+    rows = [list(picks) for picks in product(*map(range, sizes[:2]))]
     for place in range(2, len(sizes)):
         left = {
             (other, partner, pick)
@@ -65,14 +92,14 @@ def pairwise(sizes):
         used = [0] * sizes[place]
         for row in rows:
             met = [
-                {(other, row[other], pick) for other in range(place)} & left
+                sum((other, row[other], pick) in left for other in range(place))
                 for pick in range(sizes[place])
             ]
             # Of those that meet as many, the one used least, so that no pick becomes the rule.
-            best = max(range(sizes[place]), key=lambda pick: (len(met[pick]), -used[pick]))
+            best = max(range(sizes[place]), key=lambda pick: (met[pick], -used[pick]))
+            left -= {(other, row[other], best) for other in range(place)}
             row.append(best)
             used[best] += 1
-            left -= met[best]
         for other, partner, pick in sorted(left):
             rows.append([partner if at == other else 0 for at in range(place)] + [pick])
     return [tuple(row) for row in rows]
@@ -93,7 +120,7 @@ def edge_scenario(conventions=None, dtype=np.float64):
 
     A mask with a hole, left and right padding holding NaN and infinities, an absent completion, a
     present one without tokens, a missing reward, ratios on either side of every band; terms with
-    blanks and garbage, and the steps of `_edge_steps`.
+    blanks and garbage, the steps of `_edge_steps`, and what `_edge_sampler` adds.
     """
     rng = np.random.default_rng(20)
     shape = (2, 4, 4)
@@ -109,10 +136,13 @@ def edge_scenario(conventions=None, dtype=np.float64):
         old + rng.choice([-1.5, -0.4, -0.1, 0.1, 0.4, 1.6], shape) + rng.uniform(-0.05, 0.05, shape)
     )
     ref = old + rng.uniform(-0.6, 0.6, shape)
-    token_rewards = rng.choice([-0.5, 0.0, 0.25, 1.0], shape)
+    token_rewards = rng.choice([-0.53, 0.0, 0.27, 1.1], shape)
     token_ids = rng.integers(0, 3, shape).astype(float)
+    sampler = _edge_sampler(old)
+    fillers = dict(zip(sampler, (np.inf, -1.0, np.nan, -np.inf), strict=True))
     garbage = ((new, np.nan), (old, np.inf), (ref, 1e308), (token_rewards, -np.inf))
-    for array, filler in (*garbage, (token_ids, np.nan)):
+    more = [(sampler[key], filler) for key, filler in fillers.items()]
+    for array, filler in (*garbage, (token_ids, np.nan), *more):
         array[~mask] = filler
         array[~present] = -filler
     floats = {
@@ -124,7 +154,9 @@ def edge_scenario(conventions=None, dtype=np.float64):
         "logp_ref": ref,
         "token_rewards": token_rewards,
         "token_ids": token_ids,
+        "truncated": np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -5.0]]),
         **_edge_steps(),
+        **sampler,
     }
     with np.errstate(over="ignore"):
         arrays = {key: array.astype(dtype) for key, array in floats.items()}
@@ -140,8 +172,33 @@ def edge_scenario(conventions=None, dtype=np.float64):
 EDGE_TERMS = (
     Term("judge", 0.5, Choice("given")),
     Term("long", 0.3, Choice("overlong", {"limit": 3.5, "buffer": 2.0})),
-    Term("tokens", -0.4, Choice("per_token")),
+    Term("tokens", -0.37, Choice("per_token")),
 )
+
+
+def _edge_sampler(old):
+    """Per token what the sampler and others report; a log-probability that is not known."""
+    rng = np.random.default_rng(21)
+    sampler = old + rng.uniform(-0.6, 0.6, old.shape)
+    sampler[1, 1, 2] = np.nan
+    return {
+        "logp_sampler": sampler,
+        "sampler_weights": rng.choice([0.0, 0.5, 1.0, 2.5], old.shape, p=[0.1, 0.3, 0.3, 0.3]),
+        "entropy": rng.uniform(0.1, 2.0, old.shape),
+        "token_advantages": rng.choice([-1.2, -0.4, 0.0, 0.5, 1.5], old.shape),
+    }
+
+
+def tied_scenario(conventions):
+    """`edge_scenario` with groups in which all rewards are equal, or all but the missing ones."""
+    rewards = np.array([[0.25, 0.25, np.nan, 0.25], [0.3, 2.0, -1.0, np.inf]])
+    return edge_scenario(conventions).replace(rewards=rewards)
+
+
+def lone_scenario(conventions):
+    """`edge_scenario` with one completion in its first group."""
+    present = np.array([[True, False, False, False], [True, True, True, False]])
+    return edge_scenario(conventions).replace(present=present)
 
 
 def _edge_columns():
@@ -152,14 +209,18 @@ def _edge_columns():
 
 
 def _edge_steps():
-    """No step, one, several with two at one token, a gap; garbage where nothing is present."""
+    """No step, one, several with two at one token, a gap; garbage where nothing is present.
+
+    A completion's deviations from its own mean have few digits, so that they sum to exactly 0 in
+    any order: whether an advantage is 0 must not hang on rounding.
+    """
     nan = np.nan
     ends = [
         [[0, 1, nan], [nan, nan, nan], [0, nan, 3], [2, 2, 3]],
         [[nan, nan, nan], [1, nan, nan], [0, 2, 2], [np.inf, -3, 0.5]],
     ]
     rewards = [
-        [[1.0, 0.5, nan], [nan, nan, nan], [0.2, nan, -1.0], [0.6, 0.1, 1.0]],
-        [[nan, nan, nan], [0.9, nan, nan], [0.4, -0.3, 0.8], [np.inf, nan, 1e308]],
+        [[1.0, 0.5, nan], [nan, nan, nan], [0.25, nan, -1.0], [0.75, 0.0, 0.75]],
+        [[nan, nan, nan], [0.9, nan, nan], [0.5, -0.25, 0.5], [np.inf, nan, 1e308]],
     ]
     return {"step_ends": np.array(ends), "step_rewards": np.array(rewards)}

@@ -4,45 +4,39 @@ Shares no code with the core.
 """
 
 import math
-from functools import partial
+from functools import cache, partial
 
-
-def _mean(values):
-    return math.fsum(values) / len(values)
-
-
-def _std(values, ddof):
-    if len(values) <= ddof:
-        return 0.0
-    mean = _mean(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - ddof))
-
-
-def _over_std(value, values, ddof, eps):
-    std = _std(values, ddof)
-    return 0.0 if std == 0 else (value - _mean(values)) / (std + eps)
-
-
-def _less_mean(value, values):
-    return value - _mean(values)
-
+from .plain_judges import JUDGES, Seat, mean, std
 
 # The next tables work with cells (p, g), and with views of them: a function of a cell and a token
 # t that gives a number, the whole completion's for t None.
 
 
-def _group(view, cells, cell):
-    """What a view gives for each completion of a cell's group, save those without a value."""
-    values = [view(other, None) for other in cells if other[0] == cell[0]]
-    return [value for value in values if value is not None]
+def _seat(view, case, cell):
+    """A cell among those of its group, and of the batch, that have a value."""
+    known = [other for other in case["cells"] if view(other, None) is not None]
+    group = [other for other in known if other[0] == cell[0]]
+    return Seat(
+        group=[view(other, None) for other in group],
+        at=group.index(cell),
+        lengths=[case["lengths"][other] for other in group],
+        batch=[view(other, None) for other in known],
+    )
 
 
-def _judged(view, cells, judge):
-    """A view of advantages; 0 where there is no value."""
+def _judged(view, case, judge):
+    """A view of advantages; 0 where there is no value.
 
+    A token's is the completion's, less what its value is short of the whole one.
+    """
+
+    @cache
     def advantage(cell, t):
-        value = view(cell, t)
-        return 0.0 if value is None else judge(value, _group(view, cells, cell))
+        whole = view(cell, None)
+        if whole is None:
+            return 0.0
+        value, slope = judge(_seat(view, case, cell))
+        return value if t is None else value + slope * (view(cell, t) - whole)
 
     return advantage
 
@@ -50,19 +44,22 @@ def _judged(view, cells, judge):
 def _summed(parts, case):
     """A view of the weighted sum of components, None where all are missing."""
 
+    @cache
     def score(cell, t):
         known = [w * view(cell, t) for w, view in parts if view(cell, t) is not None]
-        return math.fsum(known) - case["penalty"][cell] if known else None
+        # The penalty is the task's, which stands first.
+        less = 0.0 if parts[0][1](cell, t) is None else case["penalty"][cell]
+        return math.fsum(known) - less if known else None
 
     return score
 
 
 def _sum_then_normalize(case, judge):
-    return _judged(_summed(case["parts"], case), case["cells"], judge)
+    return _judged(_summed(case["parts"], case), case, judge)
 
 
 def _outcome(case, judge):
-    return _judged(_summed(case["parts"][:1], case), case["cells"], judge)
+    return _judged(_summed(case["parts"][:1], case), case, judge)
 
 
 def _normalize_then_sum(case, judge, batch_scale, batch_eps):
@@ -71,9 +68,7 @@ def _normalize_then_sum(case, judge, batch_scale, batch_eps):
     def less_penalty(cell, t):
         return None if task(cell, t) is None else task(cell, t) - case["penalty"][cell]
 
-    judged = [
-        (w, _judged(view, case["cells"], judge)) for w, view in [(weight, less_penalty), *terms]
-    ]
+    judged = [(w, _judged(view, case, judge)) for w, view in [(weight, less_penalty), *terms]]
     scored = _summed(case["parts"], case)
 
     def whole(cell, t):
@@ -87,19 +82,19 @@ def _normalize_then_sum(case, judge, batch_scale, batch_eps):
     times = {cell: case["lengths"][cell] if batch_scale == "token" else 1 for cell in case["cells"]}
     values = [whole(cell, None) for cell in case["cells"] for _ in range(times[cell])]
     values = [value for value in values if value is not None]
-    std = _std(values, 1)
-    divisor = math.hypot(std, batch_eps) if batch_scale == "token" else std + batch_eps
+    spread = std(values, 1)
+    divisor = math.hypot(spread, batch_eps) if batch_scale == "token" else spread + batch_eps
 
     def scaled(cell, t):
         value = whole(cell, t)
-        return 0.0 if value is None or std == 0 else (value - _mean(values)) / divisor
+        return 0.0 if value is None or spread == 0 else (value - mean(values)) / divisor
 
     return scaled
 
 
 def _add_after(case, judge):
     (weight, task), *terms = case["parts"]
-    task = _judged(_summed([(weight, task)], case), case["cells"], judge)
+    task = _judged(_summed([(weight, task)], case), case, judge)
 
     def advantage(cell, t):
         added = [w * view(cell, t) for w, view in terms if view(cell, t) is not None]
@@ -116,20 +111,40 @@ REWARDS = {  # (case, judge of a value among values, own options) -> view of adv
 }
 
 
-def _mean_std(case, combine, **options):
-    return combine(case, partial(_over_std, **options))
-
-
-def _mean_only(case, combine):
-    return combine(case, _less_mean)
+def _by(judge):
+    return lambda case, combine, **options: combine(case, partial(judge, **options))
 
 
 def _given(case, combine):
     return lambda cell, t: case["given"][cell]
 
 
+def _given_per_token(case, combine):
+    def advantage(cell, t):
+        tokens = case["token_advantages"][cell]
+        return tokens[t] if t is not None else mean(tokens.values()) if tokens else 0.0
+
+    return advantage
+
+
+def _returns(case, combine, gamma):
+    def advantage(cell, t):
+        tokens = case["valid"][cell]
+        since = tokens if t is None else tokens[tokens.index(t) :]
+        earned = [case["earned"][cell][u] for u in since]
+        if earned:
+            earned[-1] += case["score"](cell, None) or 0.0
+        return math.fsum(gamma**k * r for k, r in enumerate(earned))
+
+    return advantage
+
+
 def _process(case, combine, over, outcome_weight, **options):
-    outcome = combine(case, partial(_over_std, **options))
+    outcome = combine(case, partial(JUDGES["mean_std"], **options))
+
+    def step(reward, pool):
+        spread = std(pool, options["ddof"])
+        return 0.0 if spread == 0 else (reward - mean(pool)) / (spread + options["eps"])
 
     def pool(cell):
         shared = [c for c in case["cells"] if c == cell or (over == "group" and c[0] == cell[0])]
@@ -137,16 +152,17 @@ def _process(case, combine, over, outcome_weight, **options):
 
     def advantage(cell, t):
         later = [reward for end, reward in case["steps"][cell] if t is None or end >= t]
-        steps = [_over_std(reward, pool(cell), **options) for reward in later]
+        steps = [step(reward, pool(cell)) for reward in later]
         return math.fsum(steps) + outcome_weight * outcome(cell, t)
 
     return advantage
 
 
 ADVANTAGES = {  # (case, way of combining, options) -> view of advantages
-    "mean_std": _mean_std,
-    "mean_only": _mean_only,
+    **{key: _by(judge) for key, judge in JUDGES.items()},
+    "returns": _returns,
     "given": _given,
+    "given_per_token": _given_per_token,
     "process": _process,
 }
 
@@ -195,7 +211,10 @@ TERMS = {  # (valid tokens, column of term_values, task reward, options) -> valu
 }
 
 
-def case(arrays, sizes, terms, penalty, task_weight=1.0, missing="leave_out", tokens="sum"):
+def case(
+    arrays, sizes, terms, penalty, *,
+    combined=True, task_weight=1.0, missing="leave_out", tokens="sum",
+):  # fmt: skip
     """What the tables above read: cells, lengths, steps and components of a batch as lists."""
     P, G, L = sizes
     cells = [(p, g) for p in range(P) for g in range(G) if arrays["present"][p][g]]
@@ -209,12 +228,13 @@ def case(arrays, sizes, terms, penalty, task_weight=1.0, missing="leave_out", to
     def filled(value):
         return 0.0 if value is None and missing == "as_zero" else value
 
-    def view(k, term, cell, t):
+    @cache
+    def view(k, cell, t):
         read = [
             {"id": at("token_ids", cell, u), "reward": at("token_rewards", cell, u)}
             for u in valid[cell]
         ]
-        row, options = TERMS[term.formula.variant], term.formula.options
+        row, options = TERMS[terms[k].formula.variant], terms[k].formula.options
         value = row(read, at("term_values", cell, k), at("rewards", cell), **options)
         if not isinstance(value, list):
             return filled(value)
@@ -225,7 +245,9 @@ def case(arrays, sizes, terms, penalty, task_weight=1.0, missing="leave_out", to
         reward = at("rewards", cell)
         return filled(None if math.isnan(reward) else reward)
 
-    shaped = [(term.weight, partial(view, k, term)) for k, term in enumerate(terms)]
+    shaped = [(term.weight, partial(view, k)) for k, term in enumerate(terms)]
+    parts = [(task_weight, task), *shaped]
+    penalties = {cell: penalty(*cell, valid[cell]) for cell in cells}
     steps = {
         cell: [
             (end, reward)
@@ -236,10 +258,18 @@ def case(arrays, sizes, terms, penalty, task_weight=1.0, missing="leave_out", to
     }
     return {
         "cells": cells,
+        "score": _summed(parts if combined else parts[:1], {"penalty": penalties}),
+        "earned": {
+            cell: {t: 0.0 if combined else at("token_rewards", cell, t) for t in valid[cell]}
+            for cell in cells
+        },
+        "token_advantages": {
+            cell: {t: at("token_advantages", cell, t) for t in valid[cell]} for cell in cells
+        },
         "valid": valid,
         "lengths": {cell: len(valid[cell]) for cell in cells},
         "given": {cell: at("advantages", cell) for cell in cells},
-        "penalty": {cell: penalty(*cell, valid[cell]) for cell in cells},
-        "parts": [(task_weight, task), *shaped],
+        "penalty": penalties,
+        "parts": parts,
         "steps": steps,
     }

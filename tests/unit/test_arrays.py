@@ -175,6 +175,10 @@ def test_log_probability_may_be_minus_infinity_or_above_0_by_rounding():
         ("step_rewards", [-1e308, 0.0, np.nan], [np.inf, -np.inf], "a finite number, or blank"),
         ("term_values", [-1e308, 0.0, np.nan], [np.inf, -np.inf], "blank where the term does not"),
         ("token_rewards", [-1e308, 0.0], [np.nan, np.inf], "a finite number"),
+        ("token_advantages", [-1e308, 0.0], [np.nan, np.inf], "a finite number"),
+        ("logp_sampler", [-1e308, 0.0, -np.inf, np.nan], [1e-3, np.inf], "at most 0, -inf, or bl"),
+        ("sampler_weights", [0.0, 1e308], [-1e-9, np.nan, np.inf], "a finite number of at least 0"),
+        ("entropy", [0.0, 11.9], [-1e-9, np.nan, np.inf], "a finite number of at least 0"),
         ("token_ids", [0.0, 151643.0, 2.0**24], [-1.0, 0.5, 2.0**24 + 2, np.nan], "id of a token"),
     ],
 )
@@ -187,6 +191,14 @@ def test_cells_of_steps_terms_and_tokens(key, good, bad, words):
     for value in bad:
         with pytest.raises(ScenarioError, match=f"{key} at prompt 0, completion 1, {last} is"):
             check_cells(key, np.array([[[good[0]], [value]]]), spec, np.ones((1, 2, 1), bool))
+
+
+def test_truncated_is_0_or_1():
+    rule = ARRAYS["truncated"].rule
+    assert rule.holds(np.array([0.0, 1.0])).all()
+    assert not rule.holds(np.array([0.5, -1.0, 2.0, np.nan, np.inf])).any()
+    with pytest.raises(ScenarioError, match="truncated at prompt 0, completion 1 is 2.0; wanted 0"):
+        check_cells("truncated", np.array([[1.0, 2.0]]), ARRAYS["truncated"], np.ones((1, 2), bool))
 
 
 def test_arrays_agree_on_the_axes_of_their_own():

@@ -10,6 +10,7 @@ from grpo_core import STAGES, Conventions, build_scenario, evaluate
 from grpo_core.breakdown import aggregations, contributions, gradient_split
 from grpo_core.numerics import nested_total, total
 from pages._ui.examples import load_examples
+from tests.unit.test_export import mixed, rough_scenario
 
 EXAMPLES = load_examples()
 by_example = pytest.mark.parametrize("key", EXAMPLES)
@@ -155,3 +156,22 @@ def test_the_norms_and_the_cosine_are_those_of_the_arrays(key):
     dot = float(np.sum(evaluation.policy_gradient * evaluation.kl_gradient))
     assert_allclose(split.cosine * split.policy_norm * split.kl_norm, dot, rtol=1e-9, atol=1e-18)
     assert -1 <= split.cosine <= 1
+
+
+def test_the_parts_add_up_with_every_row_of_the_later_stages():
+    for seed in range(12):
+        evaluation = evaluate(rough_scenario(conventions=mixed(seed).replace("rewards", "outcome")))
+        found = contributions(evaluation)
+        whole = found.policy.completions + found.kl.completions
+        assert_allclose(whole, found.both.completions, rtol=1e-9, atol=1e-12)
+
+
+def test_the_first_weight_is_that_of_a_token_that_stays():
+    scenario = build_scenario(
+        rewards=[[1, 0]],
+        token_advantages=[[[0, 1], [2, 1]]],
+        conventions=Conventions.of(tied="zero", advantage="given_per_token"),
+    )
+    chosen = next(row for row in aggregations(evaluate(scenario)) if row.chosen)
+    # 2 completions; one token stays in the first, two in the second
+    assert chosen.first_weight.tolist() == [[0.5, 0.25]]

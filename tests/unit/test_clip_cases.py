@@ -120,3 +120,26 @@ def test_a_ratio_beyond_any_number_has_all_of_the_gradient_and_raises_no_warning
         )
     )
     assert found["clipped_high"].gradient == 1
+
+
+def test_without_a_ratio_each_token_pulls_with_its_advantage():
+    # e^0.5 = 1.65 and 1 are the ratios; A = 1 and -1 pull alike, and neither is stopped.
+    scenario = build_scenario(
+        rewards=[[1, 0]],
+        logp_new=[[[-0.5, -1.0], [-1.0, -1.0]]],
+        logp_old=[[[-1.0, -1.0], [-1.0, -1.0]]],
+    )
+    found = by_key(evaluate(scenario.choose("surrogate", "reinforce")))
+    assert (found["inside"].tokens, found["inside"].gradient) == (4, pytest.approx(1))
+    # TRL's CISPO holds the weight at 1.2 and the token keeps its gradient: 1.2 of 1.2 + 3.
+    cispo = {"bound": "absolute", "epsilon_high": 1.2}
+    found = by_key(evaluate(scenario.choose("surrogate", "cispo", **cispo)))
+    assert (found["outside"].tokens, found["clipped_high"].tokens) == (1, 0)
+    assert found["outside"].gradient == pytest.approx(1.2 / 4.2, abs=1e-6)
+
+
+def test_a_token_that_is_not_selected_has_no_part_of_the_gradient():
+    scenario = build_scenario(rewards=[[1, 0]], entropy=[[[2, 0], [0, 0]]])
+    evaluation = evaluate(scenario.choose("selection", "entropy", share=0.25))
+    assert np.count_nonzero(evaluation.policy_gradient) == 1
+    assert by_key(evaluation)["inside"].where == (0, 0, 0)

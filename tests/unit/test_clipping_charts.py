@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from grpo_core import STAGES, Texts, build_scenario, evaluate
-from grpo_core.clip_cases import clip_cases
+from grpo_core import STAGES, Conventions, Texts, build_scenario, evaluate
+from grpo_core.clip_cases import clip_cases, follows_ratio
 from grpo_core.curves import surrogate_curve
 from grpo_core.drift import with_drift
 from pages._ui import charts, surrogate_points
@@ -86,11 +86,32 @@ def test_tokens_stand_on_the_drawn_curve(key, sign):
 @both_signs
 def test_the_drawn_curve_is_the_core_s_at_two_hundred_ratios(variant, sign):
     scenario = EXAMPLES["four-answers"].choose("surrogate", variant)
-    sent = json.loads(chart(evaluate(scenario), sign).to_json())["data"]
+    figure = chart(evaluate(scenario), sign)
+    sent = json.loads(figure.to_json())["data"]
     line = next(item for item in sent if item["name"] == "surrogate")
     x, y = (np.frombuffer(b64decode(line[a]["bdata"])) for a in "xy")
     assert len(x) >= 200
-    assert_array_equal(y, surrogate_curve(scenario.conventions, x, sign)[0])
+    # on a logarithmic axis negative values stand as magnitudes, upside down
+    side = sign if figure.layout.yaxis.type == "log" else 1
+    assert_array_equal(side * y, surrogate_curve(scenario.conventions, x, sign)[0])
+
+
+UNLIKE_THE_RATIO = ["cispo", "vespo", "dro", "reinforce", "sapo", "dppo_tv", "dppo_kl"]
+
+
+@pytest.mark.parametrize("variant", STAGES["surrogate"].variants)
+def test_rows_whose_slope_is_no_advantage_are_told_apart(variant):
+    followed = follows_ratio(Conventions.of(surrogate=variant))
+    assert followed == (variant not in UNLIKE_THE_RATIO)
+
+
+@pytest.mark.parametrize("variant", UNLIKE_THE_RATIO)
+@both_signs
+def test_a_curve_unlike_the_ratio_has_an_axis_of_its_own_that_holds_all_of_it(variant, sign):
+    figure = chart(evaluate(EXAMPLES["every-clip-case"].choose("surrogate", variant)), sign)
+    line, shown = trace(figure, "surrogate"), figure.layout.yaxis
+    assert shown.range[0] <= np.min(line.y) < np.max(line.y) <= shown.range[1]
+    assert trace(figure, "without clipping") is None
 
 
 @both_signs

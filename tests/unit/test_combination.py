@@ -8,6 +8,7 @@ from grpo_core import (
     STAGES,
     Choice,
     Conventions,
+    ScenarioError,
     Term,
     build_scenario,
     evaluate,
@@ -326,6 +327,19 @@ def test_the_kl_in_the_reward_belongs_to_the_task(combine, task_weight, advantag
 
 
 @pytest.mark.parametrize("combine", COMBINING)
+@pytest.mark.parametrize(("missing", "counts"), [("leave_out", False), ("as_zero", True)])
+def test_without_a_task_reward_there_is_no_kl_in_it(combine, missing, counts):
+    # Penalty 0.5 for completion 0, of which the term alone is known. Counted as 0 it has one.
+    arrays = {"logp_old": [[[-1.0], [-1.0]]], "logp_ref": [[[-2.0], [-1.0]]]}
+    kl = ("k1", {"beta": 0.5, "place": "reward"})
+    given = [[NAN, 1.0]], [[[1.0, 0.0]]], [0.5], combine, "mean_only"
+    computed = shaped(*given, arrays, kl, missing=missing)
+    without = shaped(*given, {}, "k3", missing=missing)
+    assert_allclose(computed.scores, [[0.5 - 0.5 * counts, 1]])
+    assert np.array_equal(computed.advantages, without.advantages) is not counts
+
+
+@pytest.mark.parametrize("combine", COMBINING)
 def test_given_advantages_know_no_components(combine):
     arrays = {"advantages": [[3.0, -1, 0, 0]]}
     computed = shaped(TASK, [BONUS], [0.5], combine, "given", arrays)
@@ -358,3 +372,21 @@ def test_shaped_rewards_are_what_a_scenario_computes(combine, missing):
     assert_array_equal(alone.advantages, scenario.advantages)
     assert_array_equal(alone.parts, scenario.attribution.parts)
     assert_array_equal(alone.shares, scenario.attribution.shares)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, 1.0], "there are 2 weights for 1 terms; wanted one for each"),
+        ([], "there are 0 weights for 1 terms; wanted one for each"),
+        (["0.5"], "weights is ['0.5']; wanted rows of numbers"),
+        ([None], "weights at entry 0 is nan; wanted a number of at least -1,000,000"),
+        ([np.inf], "weights at entry 0 is inf; wanted a number of at least -1,000,000"),
+        (0.5, "weights has shape (); wanted numbers for entries"),
+        ([[0.5], [1, 2]], "weights is [[0.5], [1, 2]]; wanted rows of numbers"),
+    ],
+)
+def test_weights_that_are_none_are_refused_by_name(weights, message):
+    with pytest.raises(ScenarioError) as caught:
+        shaped_rewards(TASK, [BONUS], weights)
+    assert str(caught.value).startswith(message)

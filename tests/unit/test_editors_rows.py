@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_core import ScenarioError
+from pages._ui import editors
 from pages._ui.cells import text_frame
 from pages._ui.editors import Source, _edited
 
@@ -134,3 +135,38 @@ def test_a_table_without_rows_is_shown_with_its_columns():
     shown = text_frame(source().values)
     assert list(shown.columns) == ["completion", "end", "reward"]
     assert len(shown) == 0
+
+
+def source_of(rewards):
+    """A table of one reward a row, which refuses negative ones."""
+
+    def read(scenario, frame):
+        values = frame["reward"].to_numpy()
+        if np.any(values < 0):
+            raise ScenarioError("a reward is negative")
+        return tuple(values.tolist())
+
+    values = pd.DataFrame({"reward": np.array(rewards, dtype=float)})
+    return editors.Source(name="t", label="T", values=values, read=read, dynamic=True)
+
+
+def test_a_refused_cell_does_not_hold_back_the_others():
+    edits = {
+        "edited_rows": {0: {"reward": "-1"}, 1: {"reward": "5"}},
+        "added_rows": [{"reward": "-2"}, {"reward": "7"}],
+        "deleted_rows": [2],
+    }
+    stored, refusal = editors._accepted(None, source_of([1, 2, 3]), edits)
+    assert stored == (1, 5, 7)  # row 0 as it was, row 1 edited, row 2 gone, one row added
+    assert str(refusal) == "a reward is negative"
+
+
+def test_text_in_one_cell_does_not_hold_back_the_others():
+    edits = {
+        "edited_rows": {0: {"reward": "abc"}, 2: {"reward": "0.5"}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    stored, refusal = editors._accepted(None, source_of([1, 2, 3]), edits)
+    assert stored == (1, 2, 0.5)
+    assert "not a number" in str(refusal)

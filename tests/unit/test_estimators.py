@@ -111,7 +111,7 @@ def test_a_token_that_the_reference_never_gives_makes_the_kl_infinite():
     assert found.reverse == np.inf
     assert found.forward == pytest.approx(np.log(2))
     assert found.reverse_gradient is None
-    assert [row.expected for row in found.estimators.values()] == [np.inf] * 3
+    assert [row.expected for row in found.estimators.values()] == [np.inf] * len(found.estimators)
     assert found.estimators["k2"].gradient is None
     assert found.estimators["k3"].gradient_of == "forward"
 

@@ -5,17 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from grpo_core import Choice, Conventions, Scenario, build_scenario, evaluate
+from grpo_core import STAGES, Choice, Conventions, Scenario, build_scenario, evaluate
 from grpo_core.terms import Term
-from tests.reference.combinations import combinations, edge_scenario, name
+from tests.reference.combinations import combinations, edge_scenario
 
 INF, NAN = np.inf, np.nan
 PER_TOKEN = (
     *("logp_new", "logp_old", "logp_ref", "token_advantages", "log_ratio", "ratio", "surrogate"),
     *("kl", "kl_penalty", "reward_penalty", "per_token", "weight", "contribution"),
-    *("policy_gradient", "kl_gradient", "gradient"),
+    *("policy_gradient", "kl_gradient", "gradient", "factor", "entropy_bonus"),
 )
-FLAGS = ("valid", "held", "clipped_low", "clipped_high", "dual_clipped")
+FLAGS = ("valid", "held", "clipped_low", "clipped_high", "dual_clipped", "kept")
 
 
 def arrays_of(evaluation):
@@ -118,37 +118,54 @@ def test_batch_without_any_valid_token():
     assert not any(evaluation.metrics[key] for key in ("clip", "kl_to_old", "gradient_norm"))
 
 
-ROWS = combinations(with_options=("kl",))
-EVERY_SCORE = combinations(with_options=("rewards",))
+EVERY_KL = combinations(with_options=("kl", "correction"))
+EVERY_SCORE = combinations(with_options=("rewards", "advantage", "whitening"))
+SURROGATES = list(STAGES["surrogate"].variants)
+# Rows of the advantage stage that do not judge components, and those that judge no sum of them.
+WITHOUT_PARTS = {"given", "given_per_token", "process", "returns"}
+NO_SUM = {"best_over_second", "pass_at_k"}
+
+
+def with_surrogate(found, key):
+    return [conventions for conventions in found if conventions["surrogate"].variant == key]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("conventions", ROWS, ids=name)
-def test_shapes_types_padding_and_sum_under_every_combination(conventions, dtype):
-    scenario = edge_scenario(conventions, dtype)
-    before = {key: array.copy() for key, array in scenario.arrays.items()}
-    evaluation = evaluate(scenario)
-    for key in PER_TOKEN:
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_shapes_types_padding_and_sum_under_every_combination(surrogate, dtype):
+    for conventions in with_surrogate(EVERY_KL, surrogate):
+        scenario = edge_scenario(conventions, dtype)
+        before = {key: array.copy() for key, array in scenario.arrays.items()}
+        evaluation = evaluate(scenario)
+        assert_arrays_fit(evaluation, np.dtype(dtype))
+        assert_steps_and_attribution_fit(evaluation)
+        assert evaluation.objective == pytest.approx(
+            evaluation.contribution.sum(dtype=float), rel=1e-12, abs=1e-15
+        )
+        for key, array in before.items():
+            np.testing.assert_array_equal(scenario[key], array, strict=True)
+        results = list(arrays_of(evaluation).values())
+        given = list(scenario.arrays.values())
+        for i, array in enumerate(results):
+            others = results[i + 1 :] + given
+            assert not any(np.shares_memory(array, other) for other in others), conventions.choices
+
+
+def assert_arrays_fit(evaluation, dtype):
+    """Shapes and number types; finite, and 0 where nothing counts."""
+    scenario = evaluation.scenario
+    words = str(scenario.conventions.choices)
+    for key in (*PER_TOKEN, *FLAGS):
         array = getattr(evaluation, key)
-        assert (array.shape, array.dtype) == (scenario["mask"].shape, np.dtype(dtype)), key
-        assert np.isfinite(array).all(), key
-        assert not array[~scenario.valid].any(), key
-    for key in FLAGS:
-        array = getattr(evaluation, key)
-        assert (array.shape, array.dtype) == (scenario["mask"].shape, np.dtype(bool)), key
-        assert not array[~scenario.valid].any(), key
+        wanted = np.dtype(bool) if key in FLAGS else dtype
+        assert (array.shape, array.dtype) == (scenario["mask"].shape, wanted), (key, words)
+        assert np.isfinite(array).all(), (key, words)
+        assert not array[~scenario.valid].any(), (key, words)
     for key in ("scores", "advantages"):
-        assert getattr(evaluation, key).dtype == dtype, key
-    assert_steps_and_attribution_fit(evaluation)
-    assert evaluation.objective == pytest.approx(
-        evaluation.contribution.sum(dtype=float), rel=1e-12, abs=1e-15
-    )
-    for key, array in before.items():
-        np.testing.assert_array_equal(scenario[key], array, strict=True)
-    results = list(arrays_of(evaluation).values())
-    given = list(scenario.arrays.values())
-    for i, array in enumerate(results):
-        assert not any(np.shares_memory(array, other) for other in results[i + 1 :] + given)
+        assert getattr(evaluation, key).dtype == dtype, (key, words)
+    for key in ("weight", "contribution"):
+        assert not getattr(evaluation, key)[~evaluation.kept].any(), (key, words)
+    assert not (evaluation.kept & ~evaluation.valid).any(), words
 
 
 def assert_steps_and_attribution_fit(evaluation):
@@ -159,9 +176,9 @@ def assert_steps_and_attribution_fit(evaluation):
     )
     if evaluation.step_advantages is not None:
         assert evaluation.step_advantages.shape == scenario["step_ends"].shape
-    there = conventions["rewards"].variant != "outcome" and conventions["advantage"].variant in (
-        "mean_std",
-        "mean_only",
+    there = (
+        conventions["rewards"].variant != "outcome"
+        and conventions["advantage"].variant not in WITHOUT_PARTS
     )
     assert (evaluation.attribution is not None) == there
     if there:
@@ -171,6 +188,15 @@ def assert_steps_and_attribution_fit(evaluation):
         for key, shape in {"weights": (C,), "values": (C, P, G), "weighted": (C, P, G)}.items():
             assert getattr(found, key).shape == shape, key
         assert (found.parts.shape, found.shares.shape) == ((C, P, G), (C, P))
+        summed = conventions["rewards"].variant == "sum_then_normalize"
+        if not (summed and conventions["advantage"].variant in NO_SUM):
+            single = evaluation.advantages.dtype == np.float32
+            np.testing.assert_allclose(
+                found.parts.sum(axis=0),
+                evaluation.advantages,
+                atol=1e-5 if single else 1e-12,
+                err_msg=str(conventions.choices),
+            )
 
 
 def ends_of_the_range(dtype):
@@ -184,6 +210,11 @@ def ends_of_the_range(dtype):
         "rewards": np.resize([big, -big, 0.0, tiny, 1.0, NAN, -big / 2], (3, 9)),
         "advantages": np.resize([big, -1.0, 0.0, -tiny, tiny, 1.0, -big], (3, 9)),
         "term_values": np.resize([-big, tiny, big, NAN, 1.0], (3, 9, 3)),
+        "token_advantages": np.resize([big, -1.0, 0.0, -big, tiny], (3, 9, 27)),
+        "logp_sampler": np.resize([-INF, -big, NAN, -tiny, 0.0, -1.0, -800.0], (3, 9, 27)),
+        "sampler_weights": np.resize([0.0, big, 1.0, tiny], (3, 9, 27)),
+        "entropy": np.resize([big, 0.0, tiny, 1.0, big, 2.0], (3, 9, 27)),
+        "truncated": np.resize([0.0, 1.0, 0.0, 0.0], (3, 9)),
         "token_rewards": np.resize([0.0, big, -tiny, -big, big, 1.0, -0.0, -1.0], (3, 9, 27)),
         "step_ends": np.resize([0.0, 4.0, 4.0, 26.0], (3, 9, 4)),
         "step_rewards": np.resize([big, 1.0, -big, tiny, 0.0], (3, 9, 4)),
@@ -202,21 +233,28 @@ EXTREME_TERMS = (
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("conventions", EVERY_SCORE, ids=name)
-def test_never_nan_at_the_ends_of_the_number_range(conventions, dtype):
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_never_nan_at_the_ends_of_the_number_range(surrogate, dtype):
     arrays = ends_of_the_range(dtype)
-    for beta in (0.0, 1e6):
-        chosen = conventions.replace("kl", beta=beta)
-        # A caller may have told NumPy to raise; over- and underflow must not reach them either.
-        with np.errstate(all="raise"):
-            evaluation = evaluate(build_scenario(conventions=chosen, terms=EXTREME_TERMS, **arrays))
-        for key, array in arrays_of(evaluation).items():
-            assert not np.isnan(array).any(), key
-        if evaluation.attribution is not None:
-            for key in ("weighted", "parts", "shares"):
-                assert not np.isnan(getattr(evaluation.attribution, key)).any(), key
-        numbers = [evaluation.objective, evaluation.loss, evaluation.mean_kl]
-        assert not np.isnan([*numbers, *evaluation.metrics.values()]).any()
+    scenario = build_scenario(terms=EXTREME_TERMS, **arrays)
+    for conventions in with_surrogate([*EVERY_SCORE, *EVERY_KL[::4]], surrogate):
+        for beta in (0.0, 1e6):
+            chosen = scenario.with_conventions(conventions.replace("kl", beta=beta))
+            # A caller may have told NumPy to raise; over- and underflow must not reach them either.
+            with np.errstate(all="raise"):
+                evaluation = evaluate(chosen)
+            assert_no_nan(evaluation)
+
+
+def assert_no_nan(evaluation):
+    words = str(evaluation.scenario.conventions.choices)
+    for key, array in arrays_of(evaluation).items():
+        assert not np.isnan(array).any(), (key, words)
+    if evaluation.attribution is not None:
+        for key in ("weighted", "parts", "shares"):
+            assert not np.isnan(getattr(evaluation.attribution, key)).any(), (key, words)
+    numbers = [evaluation.objective, evaluation.loss, evaluation.mean_kl]
+    assert not np.isnan([*numbers, *evaluation.metrics.values()]).any(), words
 
 
 def test_evaluation_names_its_scenario():

@@ -17,11 +17,12 @@ from grpo_core import STAGES, Conventions, Texts, build_scenario, evaluate
 from grpo_core.terms import TERMS, Term
 from grpo_core.variants import Choice, OneOf
 from pages._ui import export
-from pages._ui.computed import per_token
+from pages._ui.computed import acts, per_token
 from pages._ui.examples import load_examples
 from pages._ui.export_code import SNIPPETS
 from pages._ui.export_terms import TERM_SNIPPETS
 from tests import made_up
+from tests.needed import MAKERS
 
 # What every script computes; some conventions add to it.
 ALWAYS = {
@@ -115,7 +116,20 @@ def rough_scenario(seed=0, conventions=None, dtype=np.float64, **more):
     arrays.update(shaping(rng, arrays["mask"], arrays["present"]))
     arrays.update(more)
     drift = arrays.pop("drift", 1.0)
-    return build_scenario(conventions=conventions or Conventions.of(), drift=drift, **arrays)
+    return with_optional(build_scenario(drift=drift, **arrays), conventions)
+
+
+# Arrays that one row or another reads, beside those of `shaping`; a few cells are unknown or 0.
+OPTIONAL = ("token_advantages", "logp_sampler", "sampler_weights", "entropy", "truncated")
+
+
+def with_optional(scenario, conventions=None):
+    """With what any row may read, in the number type of the batch, under these conventions."""
+    made = {key: MAKERS[key](scenario).astype(scenario["logp_new"].dtype) for key in OPTIONAL}
+    scenario = scenario.replace(**made)
+    for stage, choice in (conventions or Conventions.of()).choices.items():
+        scenario = scenario.choose(stage, choice.variant, **choice.options)
+    return scenario
 
 
 # Options that fit completions of a few tokens.
@@ -222,6 +236,29 @@ def every_row():
     return rows
 
 
+def mixed(seed):
+    """Conventions that draw a row of every stage, and some of its options."""
+    rng = np.random.default_rng(seed)
+    chosen = {}
+    for stage, table in STAGES.items():
+        row = table.variants[rng.choice(list(table.variants))]
+        options = {}
+        for option in row.options:
+            values = MILD.get(option.key, values_of(option.domain))
+            if rng.random() < 0.5:
+                options[option.key] = values[rng.integers(len(values))]
+        chosen[stage] = (row.key, options)
+    return Conventions.of(**chosen)
+
+
+# What `values_of` would take to the edge of the option's domain, where digits are lost.
+MILD = {
+    "task_weight": (0.5, -2.0),
+    "outcome_weight": (0.5, -2.0),
+    "coefficient": (0.01, -0.5),
+    "threshold": (-0.1, 0.1),
+    "right_above": (0.2, 0.6),
+}
 ROWS = every_row()
 EDGES = {
     "drift": rough_scenario(drift=1.7),
@@ -299,8 +336,51 @@ for _kl in STAGES["kl"].variants:
     )
 
 
+# Shipped rows that a script holds as arrays instead of computing them, with the reason.
+RECORDED = {}
+
+
 def test_every_variant_has_its_code():
-    assert set(SNIPPETS) == {(s, v) for s, stage in STAGES.items() for v in stage.variants}
+    every = {(s, v) for s, stage in STAGES.items() for v in stage.variants}
+    assert every - set(SNIPPETS) == set(RECORDED)
+    assert set(SNIPPETS) <= every
+
+
+def test_script_gives_equal_numbers_where_every_stage_acts(tmp_path):
+    scenarios = {f"mixed-{seed}": rough_scenario(conventions=mixed(seed)) for seed in range(60)}
+    for seed in range(60, 90):
+        conventions = mixed(seed)
+        if conventions["advantage"].variant != "given":  # which is in double precision
+            more = {"dtype": np.float32, "advantages": None}
+            scenarios[f"single-{seed}"] = rough_scenario(conventions=conventions, **more)
+    programs = {name: export.script(scenario) for name, scenario in scenarios.items()}
+    results = run_scripts(tmp_path, programs)
+    for name, scenario in scenarios.items():
+        assert_equal_numbers(name, results[name], scenario)
+        assert max(map(len, programs[name].splitlines())) <= 100, name
+
+
+def test_script_gives_equal_numbers_of_every_row_beside_infinities(tmp_path):
+    base = infinite_scenario()
+    needed = ("advantages", "step_ends", "step_rewards", "token_rewards", "token_ids")
+    base = base.replace(**{key: MAKERS[key](base) for key in needed})
+    scenarios = {name: with_optional(base, row) for name, row in ROWS.items()}
+    programs = {name: export.script(scenario) for name, scenario in scenarios.items()}
+    results = run_scripts(tmp_path, programs)
+    for name, scenario in scenarios.items():
+        assert_equal_numbers(name, results[name], scenario)
+        assert max(map(len, programs[name].splitlines())) <= 100, name
+
+
+WIDE_REWARDS = [[1e200, -1e200, 1e200, 3e200], [1e150, 0.0, 1.0, 0.0], [1e-200, 2e-200, 0, 0]]
+
+
+@pytest.mark.parametrize("row", ["leave_one_out", "batch_std", "over_mean"])
+def test_scores_beyond_the_range_of_squares_are_recorded_by_rows_of_no_unit(tmp_path, row):
+    scenario = rough_scenario(rewards=WIDE_REWARDS).choose("advantage", row)
+    program = export.script(scenario)
+    assert "no plain-NumPy transcription yet" in program
+    assert_equal_numbers(row, run_scripts(tmp_path, {"wide": program})["wide"], scenario)
 
 
 def test_every_formula_of_a_term_has_its_code():
@@ -428,7 +508,9 @@ def test_script_stays_within_100_columns_and_names_its_conventions():
 
 def test_script_says_only_what_is_chosen():
     program = export.script(rough_scenario())
-    for absent in ("dual", "sequence", "reward_penalty", "float32", "drift", "times("):
+    words = ("dual", "sequence", "reward_penalty", "float32", "drift", "times(", "kept", "factor",
+             "selected", "correction", "entropy", "clamp", "own_kl")  # fmt: skip
+    for absent in words:
         assert absent not in program.split('"""')[2]
 
 
@@ -474,7 +556,8 @@ def test_notebook_shows_the_formula_of_each_chosen_variant():
     book = json.loads(export.notebook(scenario, "Title"))
     shown = "".join("".join(c["source"]) for c in book["cells"] if c["cell_type"] == "markdown")
     for stage in STAGES:
-        assert f"${scenario.conventions.variant(stage).formula}$" in shown
+        formula = f"${scenario.conventions.variant(stage).formula}$"
+        assert (formula in shown) == acts(scenario.conventions, stage), stage
 
 
 def read(text):

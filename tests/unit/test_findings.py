@@ -118,6 +118,20 @@ FOUR_LENGTHS = {"mask": [[1] * 6, [1, 1, 0, 0, 0, 0]] * 2}  # 6, 2, 6 and 2 toke
 NO_KL = of(kl=("k3", {"beta": 0.0}))
 
 
+def bounded(surrogate, **options):
+    """A batch at ratio 1 with advantages 1 and -1 under one surrogate."""
+    return one_group([1, 0], conventions=of(surrogate=(surrogate, options), kl=("k3", {"beta": 0})))
+
+
+def clamped(d):
+    """One token at this distance from the reference, under verl's low_var_kl."""
+    return tokens([-1.0 - d], ref=[-1.0], conventions=of(kl=("k3", {"beta": 0.1, **VERL_CLAMPS})))
+
+
+VERL_CLAMPS = {"clamp_in": 20.0, "clamp_out": 10.0}
+WHITENED = of(advantage="mean_only", whitening="tokens", kl=("k3", {"beta": 0.0}))
+
+
 @dataclass(frozen=True)
 class Case:
     """A scenario that raises a finding, and one that is close to it and does not."""
@@ -237,6 +251,52 @@ CASES = {
         shaped([1, 0], ([0, 0.5], 2), combine="normalize_then_sum"),
         shaped([1, 0], ([0, 0.5], 2)),
     ),
+    # Ratios e^1.1 = 3.004 and e^1.09 = 2.974 against verl's c of 3.
+    "dual_clip_active": Case(
+        tokens([-1.0], [-2.1], advantage=-1.0, conventions=of(surrogate="dual_clip")),
+        tokens([-1.0], [-2.09], advantage=-1.0, conventions=of(surrogate="dual_clip")),
+    ),
+    # k3 at d = 2.7 is 11.2, at 2.5 it is 8.68; the clamp is at 10.
+    "kl_clamp_active": Case(clamped(2.7), clamped(2.5)),
+    # 1.28 is an edge of a band; 10 is the wide band of DeepSeek-R1.
+    "edge_given_as_offset": Case(
+        bounded("clip", epsilon_high=1.28), bounded("clip", epsilon_low=1.0, epsilon_high=10.0)
+    ),
+    "delta_inside_band": Case(bounded("two_sided", delta=1.2), bounded("two_sided", delta=1.21)),
+    "narrow_log_bounds": Case(
+        bounded("gmpo", log_low=0.2, log_high=0.2), bounded("gmpo", log_low=0.2)
+    ),
+    # TRL's default, and ScaleRL's.
+    "cispo_bound_below_one": Case(
+        bounded("cispo", bound="absolute"), bounded("cispo", bound="absolute", epsilon_high=5.0)
+    ),
+    # 2 / 1 and 2 / 1.05 of 1 and -1: -(2 - 1.905) / 2 = -0.0476; at equal tau they cancel.
+    "sapo_loss_on_policy": Case(bounded("sapo"), bounded("sapo", tau_down=1.0)),
+    # Log-probabilities of -1 and -2 with advantages 1 and -1: loss -(-1 + 2) / 2; of -1 and -1: 0.
+    "loss_of_log_probabilities": Case(
+        bounded("reinforce").replace(logp_new=[[[-1.0], [-2.0]]], logp_old=[[[-1.0], [-2.0]]]),
+        bounded("reinforce"),
+    ),
+    "fully_masked_batch": Case(
+        one_group([1, 0], mask=[[0], [0]]), one_group([1, 0], mask=[[1], [0]])
+    ),
+    # Added up one by one in float32, 8 times 0.9 is 7.2 + 4.8e-7, whose eighth is one unit off;
+    # four times 0.9 is exactly 4 times float32's 0.9.
+    "float32_residue": Case(one_group([0.9] * 8), one_group([0.9] * 4)),
+    # Micro-batches of 2 and 6 tokens of 8: factors 4/2 and 4/6. Given the 8 there are none.
+    "micro_batch_split": Case(
+        one_group([1, 0], conventions=of(aggregation="token_mean"), **LENGTHS),
+        one_group([1, 0], conventions=of(aggregation=("token_mean", {"tokens": 8.0})), **LENGTHS),
+    ),
+    # 2 tokens of 1/2, 6 of -1/2 and 2 of 0: their mean is -0.2, and the 0 is above it.
+    "tied_group_pushed": Case(
+        build_scenario(
+            rewards=[[1, 0], [1, 1]],
+            mask=[LENGTHS["mask"], [[1] + [0] * 5] * 2],
+            conventions=WHITENED,
+        ),
+        build_scenario(rewards=[[1, 0], [1, 1]], conventions=WHITENED),
+    ),
     "wrong_sign": Case(
         shaped([1, 0], short(-0.5), **LENGTHS), shaped([1, 0], short(0.5), **LENGTHS)
     ),
@@ -298,7 +358,7 @@ EXAMPLE_CODES = {
     "one-zero-zero-one": {"loss_zero_gradient_not", "nothing_clipped_ratio_one"},
     "tied-and-graded": {"tied_group", "loss_zero_gradient_not", "nothing_clipped_ratio_one"},
     "half-clipped": {"clipped_share", "group_of_two"},
-    "every-clip-case": {"clipped_share", "outside_band_not_clipped"},
+    "every-clip-case": {"clipped_share", "dual_clip_active", "outside_band_not_clipped"},
     "tied-group": {"tied_group", "tied_group_kl_pull", "outside_band_not_clipped"},
     "nearly-tied": {"nearly_tied_group", "clipped_share", "outside_band_not_clipped"},
     "on-policy": {
@@ -308,6 +368,7 @@ EXAMPLE_CODES = {
     },
     "token-mean-on-policy": {
         "on_policy_loss_not_zero",
+        "micro_batch_split",
         "nothing_clipped_ratio_one",
         "token_weight_by_length",
     },
@@ -1458,6 +1519,7 @@ STEP_REWARD = st.sampled_from([0.0, 1.0, 0.5, 1.0 + 1e-12, -1e308, 1e308, 5e-324
 WEIGHT = st.sampled_from([0.0, 1.0, -0.5, 1e-6, 1e-300, 1e6, -1e6])
 FORMULAS = [variant_choice(variant) for variant in TERMS.values()]
 CHANCE = st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1e308])
+AT_LEAST_0 = st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1e300])
 GIVEN_ADVANTAGE = st.sampled_from([0.0, 1.0, -1.0, 1e-3, 1e308, -1e308, 5e-324])
 
 
@@ -1481,6 +1543,13 @@ def scenarios(draw):
         "present": array(st.booleans(), P, G),
     }
     arrays |= steps(draw, arrays["mask"] & arrays["present"][..., None])
+    arrays |= {
+        "token_advantages": array(GIVEN_ADVANTAGE, P, G, L),
+        "logp_sampler": array(st.one_of(LOGP, st.just(float("nan"))), P, G, L),
+        "sampler_weights": array(AT_LEAST_0, P, G, L),
+        "entropy": array(AT_LEAST_0, P, G, L),
+        "truncated": array(st.booleans(), P, G).astype(float),
+    }
     K = draw(st.integers(0, 3))
     terms = draw(st.lists(st.one_of(*FORMULAS), min_size=K, max_size=K))
     terms = [Term(f"term {k}", draw(WEIGHT), formula) for k, formula in enumerate(terms)]
@@ -1533,6 +1602,9 @@ def larger_groups(draw):
     rewards = np.reshape(rewards, (P, G)).astype(float)
     arrays = {"advantages": rewards, "step_rewards": rewards[..., None]}
     arrays["step_ends"] = np.zeros((P, G, 1))
+    ones = np.ones((P, G, 1))
+    arrays |= dict.fromkeys(("token_advantages", "sampler_weights", "entropy"), ones)
+    arrays |= {"logp_sampler": -ones, "truncated": (rewards == 1).astype(float)}
     return kinds(rewards, draw(st.floats(0, 1)), conventions=draw(CONVENTIONS), **arrays)
 
 

@@ -8,7 +8,6 @@ from grpo_core import ScenarioError
 from grpo_core.answer_policies import policy_of, rate_policy
 from grpo_core.group_size import (
     budget_curve,
-    own_share,
     sampled_batches,
     signal_chance,
     size_for_signal,
@@ -57,10 +56,6 @@ def test_the_size_for_a_signal_is_the_first_that_is_enough():
     assert sizes.tolist() == [5, 0, 0, 0]
 
 
-def test_share_that_is_left_with_the_own_answer_in_the_mean():
-    assert_allclose(own_share([2, 4, 8]), [0.5, 0.75, 0.875])
-
-
 # --- the budget --------------------------------------------------------------------------
 
 
@@ -70,11 +65,6 @@ def test_known_noise_of_a_batch_of_64_samples():
     assert curve.ideal == pytest.approx(4.48, abs=5e-3)
     assert curve.best_fresh == 4
     assert_array_equal(curve.prompts, [32, 16, 8, 4])
-
-
-@pytest.mark.parametrize(("cost", "best"), [(0, 5), (1, 5), (4, 7), (16, 12)])
-def test_prompts_that_cost_something_ask_for_larger_groups(cost, best):
-    assert budget_curve(WORLD, 64, prompt_cost=cost).best_fresh == best
 
 
 def test_with_the_same_prompts_in_every_batch_larger_groups_only_help():
@@ -130,7 +120,6 @@ def test_whole_sizes_divide_the_budget():
         (lambda: signal_chance([0.5], [2, 1]), "sizes at entry 1 is 1.0; wanted a whole number"),
         (lambda: signal_chance([np.nan], [2]), "rates at prompt 0 is nan"),
         (lambda: budget_curve(WORLD, 1), "budget is 1; wanted a whole number of at least 2"),
-        (lambda: budget_curve(WORLD, 64, prompt_cost=-1), "prompt_cost is -1; wanted a number"),
         (lambda: size_for_signal([0.5], 1.5), "chance is 1.5; wanted a number"),
         (lambda: sampled_batches(WORLD, 0, 2), "prompts is 0; wanted a whole number"),
         (lambda: sampled_batches(WORLD, 4096, 1024, batches=2, seed=0.5), "seed is 0.5"),

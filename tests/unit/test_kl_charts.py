@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from grpo_core import build_scenario, evaluate
 from grpo_core.estimators import PAIRS, compare, sample
-from grpo_core.kl_curves import in_each_place, kl_curve, kl_distance
+from grpo_core.kl_curves import in_each_place, kl_curve, kl_distance, place_words
 from grpo_core.numerics import FLOAT32_LOG_MAX
 from pages._ui.estimator_charts import expected_gradients, sample_means
 from pages._ui.examples import load_examples
@@ -145,7 +145,8 @@ def test_the_pictures_of_two_distributions_show_the_cores_numbers(pair):
 def test_the_words_name_whose_gradient_it_is():
     assert gradient_line(compare(BARE)) == (
         "k3 descends KL(reference ‖ policy). k2 descends KL(policy ‖ reference). "
-        "k1 pulls nowhere: 0 at every logit, and one sample's gradient is noise."
+        "k1 pulls nowhere: 0 at every logit, and one sample's gradient is noise. "
+        "absolute has the gradient of neither KL."
     )
     equal = compare(BARE.replace(dist_new=[1, 1], dist_ref=[1, 1]))
     assert gradient_line(equal) == "The distributions are equal, and every gradient is 0."
@@ -171,13 +172,15 @@ def test_the_table_puts_the_sampled_moments_beside_the_exact_ones():
 
 def test_the_mean_line_holds_every_row():
     line = mean_line(evaluate(DEFAULT.choose("kl", "k1")))
-    assert line.startswith("Mean KL 0.02059 by k1. On the same tokens: k3 0.02332, k2 0.02116.")
+    assert line.startswith("Mean KL 0.02059 by k1. On the same tokens: k3 0.02332, k2 0.02116, ")
+    assert "abs 0.1212. " in line
     assert line.endswith("10 tokens of 35 below 0.")
 
 
 def test_the_two_places_side_by_side():
     places = in_each_place(evaluate(EXAMPLES["kl-in-reward"]))
-    words = {"objective": "in the objective", "reward": "in the reward"}
+    words = place_words(EXAMPLES["kl-in-reward"])
+    assert list(words) == ["objective", "reward", "returns"]
     frame = place_frame(places, words)
     assert frame.index.tolist() == list(words.values())
     penalty = penalty_frame(places, 0)

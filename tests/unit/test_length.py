@@ -59,10 +59,20 @@ def test_curves_pass_through_the_batch_as_it_is():
     assert_allclose(over_all, 1 / (10 + lengths))
 
 
+def test_curves_of_some_aggregations_hold_the_chosen_one_too():
+    chosen = FOUR.choose("aggregation", "token_sum")
+    _, curves = weight_curves(evaluate(chosen), (0, 3), among={"constant"})
+    assert list(curves) == [STAGES["aggregation"].variants[k].label
+                            for k in ("constant", "token_sum")]  # fmt: skip
+
+
 def test_equal_lengths_make_all_aggregations_equal_up_to_one_factor():
     scenario = length_scenario([[5, 5], [5, 5]], [[1, 0], [0.5, 1]])
     for row in length_weights(evaluate(scenario)).rows:
-        assert_allclose(row.token, 1 / 20)
+        assert_allclose(row.token, np.full((2, 2), row.token[0, 0]))
+    token = {row.choice.variant: row.token[0, 0] for row in length_weights(evaluate(scenario)).rows}
+    for same in ("completion_mean", "token_mean", "constant", "prompt_mean"):
+        assert token[same] == pytest.approx(1 / 20)
 
 
 def test_lengths_edit_the_mask_and_leave_untouched_ones_alone():
@@ -317,10 +327,96 @@ def test_every_aggregation_has_a_closed_form_or_is_simulated_only():
         assert (update is None) == (key not in CLOSED_FORMS)
 
 
+@pytest.mark.parametrize("aggregation", ["completion_mean", "token_mean", "constant"])
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_where_all_are_right_or_wrong_only_scores_without_a_baseline_push(aggregation, rate):
+    world = hunch_world(rate, [0.3, 0.6], accuracy=0.9, width=3)
+    assert world.rate == rate
+    assert not expected_update(world, under(aggregation), G=2, shared=False).any()
+    bare = under(aggregation).replace("advantage", "uncompared")
+    exact = expected_update(world, bare, G=2, shared=False)
+    assert_allclose(exact, expected_objective(world, bare, G=2)[1], atol=1e-12)
+
+
 def test_the_constant_length_of_the_convention_divides():
     world = SMALL["length"]
     one, two = (expected_update(world, under("constant", length=n), G=3) for n in (5, 10))
     assert_allclose(one, 2 * two)
+
+
+def every_choice():
+    """Each row of each stage as it comes, and with each of its options at another value."""
+    for stage in STAGES.values():
+        for key, row in stage.variants.items():
+            yield stage.key, key, {}
+            for option in row.options:
+                others = getattr(option.domain, "words", None)
+                near = (0.5, 2, 3) if others is None else others
+                values = [v for v in near if v != option.default and v in option.domain]
+                yield from ((stage.key, key, {option.key: value}) for value in values)
+
+
+@pytest.mark.parametrize("choice", list(every_choice()), ids=str)
+def test_whatever_is_chosen_the_closed_form_is_right_or_there_is_none(choice):
+    stage, key, options = choice
+    if stage == "kl" or (stage == "advantage" and STAGES[stage].variants[key].needs):
+        return  # no KL is part of the pull; given advantages are refused, see below
+    world = length_world([0.4, 0.6], [0.3, 0.8])
+    chosen = under("completion_mean").replace(stage, key, **options)
+    exact = expected_update(world, chosen, G=2, shared=False)
+    if exact is not None:
+        assert_allclose(exact, expected_objective(world, chosen, G=2)[1], atol=1e-12)
+
+
+BATCH_WIDE = {
+    "batch": Conventions.of(advantage="batch_std"),
+    "nonzero": Conventions.of(advantage="nonzero_scaled"),
+    "lengths": Conventions.of(advantage="length_weighted"),
+    "whitened": Conventions.of(whitening="tokens"),
+    "completions": Conventions.of(rewards=("normalize_then_sum", {"batch_scale": "completion"})),
+    "tokens": Conventions.of(rewards=("normalize_then_sum", {"batch_scale": "token"})),
+}
+
+
+@pytest.mark.parametrize("key", BATCH_WIDE)
+def test_what_looks_beyond_a_group_is_not_judged_by_a_group_alone(key):
+    with pytest.raises(ScenarioError, match="wanted advantages that follow from the rewards"):
+        judge(np.eye(2), BATCH_WIDE[key])
+    assert expected_update(SMALL["length"], BATCH_WIDE[key]) is None
+    assert np.all(
+        np.isfinite(sampled_pull(SMALL["length"], BATCH_WIDE[key], batches=4).mean.update)
+    )
+
+
+def test_every_row_that_looks_beyond_a_group_is_known():
+    # Two groups judged together as each by itself, also where the other one has longer answers.
+    for key, row in STAGES["advantage"].variants.items():
+        if row.needs:
+            continue
+        chosen = Conventions.of(advantage=key)
+        pair = length_scenario([[1, 2, 4], [3, 3, 1]], [[1, 0, 0], [1, 1, 0]])
+        together = evaluate(pair.with_conventions(chosen)).advantages
+        try:
+            apart = judge(pair["rewards"], chosen)
+        except ScenarioError:
+            continue
+        assert_allclose(apart, together, err_msg=key)
+        assert_allclose(judge(pair["rewards"][:1], chosen), together[:1], err_msg=key)
+
+
+def test_made_up_batches_do_without_what_only_a_run_records():
+    recorded = Conventions.of(truncated="drop", selection="entropy", correction="sampler")
+    plain, other = (
+        sampled_pull(SMALL["length"], chosen, batches=4).mean.update
+        for chosen in (DEFAULT_CONVENTIONS, recorded)
+    )
+    assert_array_equal(plain, other)
+
+
+def test_advantages_held_within_a_limit_are_judged_so():
+    # 1, 0, 0, 0: mean 1/4, std sqrt(3)/4, so sqrt(3) and -1/sqrt(3); held within 1.
+    held = Conventions.of(whitening=("none", {"limit": 1.0}))
+    assert_allclose(judge(np.eye(4)[:1], held), [[1, *[-1 / np.sqrt(3)] * 3]], rtol=1e-7)
 
 
 # --- bad input ---------------------------------------------------------------------------
@@ -357,7 +453,7 @@ def test_the_constant_length_of_the_convention_divides():
         ),
         (
             lambda: judge(np.eye(2), Conventions.of(advantage="given")),
-            "advantage is set to 'given', which reads advantages",
+            "advantage set to 'given', which reads advantages",
         ),
     ],
 )  # fmt: skip

@@ -112,8 +112,9 @@ def test_texts_beside_the_table_are_short():
 def test_a_token_of_the_longest_against_one_of_the_shortest():
     # lengths 2 and 10: 1/10 over 1/2 by the mean per completion, the same by the other two.
     said = length_words.weight_line(evaluate(BATCH), 0)
-    assert "mean per completion (GRPO): 0.2 times as much" in said
-    assert said.count("as much") == 3
+    assert "counts, by mean per completion (GRPO): 0.2 times as much; by mean over all tok" in said
+    assert "(DAPO) and constant length (Dr. GRPO): as much." in said
+    assert said.count("as much") == 2
     # wrong answers: advantage -1, weights 1/(4*8) and 1/(4*2)
     assert "answer 3 is pushed down by 0.0312, one of the short wrong answer 1 by 0.125" in said
 
@@ -146,6 +147,19 @@ def test_the_longest_answer_gets_more_without_1_over_length():
     assert "gets 25% with it and 41.7% without" in length_words.corner_line(under_recipes(BATCH), 0)
 
 
+def test_that_recipes_judge_the_outcome_is_said_where_the_example_does_not():
+    assert length_words.judged_line(BATCH) == ""
+    assert length_words.judged_line(BATCH.choose("advantage", "mean_only")) == ""
+    given = BATCH.replace(advantages=[[5.0, 0, 0, 0]]).choose("advantage", "given")
+    said = length_words.judged_line(given)
+    assert said.startswith("This example's advantages are “given, not computed”. Here and in")
+    assert np.array_equal(under_recipes(given)["grpo"].whole, under_recipes(BATCH)["grpo"].whole)
+    steps = EXAMPLES["recorded-steps"].scenario
+    assert "judged by their groups instead" in length_words.judged_line(
+        steps.choose("advantage", "process")
+    )
+
+
 def test_a_tied_batch_is_not_pushed():
     tied = under_recipes(length_scenario([[4, 2]], [[1, 1]]))
     assert "No answer of this batch is pushed" in length_words.corner_line(tied, 0)
@@ -165,8 +179,8 @@ def test_every_rule_has_its_price_and_the_chosen_one_comes_first():
                                "counts only 0.2")  # fmt: skip
     assert "counts 5 times the shortest" in lines[1]
     frame = options_frame(found, rows)
-    assert frame["token: longest / shortest"].tolist() == ["0.2", "1", "1"]
-    assert frame["answer: longest / shortest"].tolist() == ["1", "5", "5"]
+    assert frame["token: longest / shortest"].tolist()[:3] == ["0.2", "1", "1"]
+    assert frame["answer: longest / shortest"].tolist()[:3] == ["1", "5", "5"]
 
 
 # --- the pull ------------------------------------------------------------------------------
@@ -208,12 +222,35 @@ def test_the_mean_length_grows_where_fewer_than_half_are_right(right, sign, word
     assert word in length_words.hunch_line(view)
 
 
+def test_what_dapo_keeps_is_its_pull_over_that_of_grpo():
+    _, view = pulled(0.9)
+    grpo, dapo = (view.now[key].change_wrong for key in ("grpo", "dapo"))
+    assert (grpo, dapo) == (pytest.approx(0.0315742, rel=1e-5), pytest.approx(0.0051636, rel=1e-5))
+    # 0.0051636 / 0.0315742 = 0.1635
+    assert "DAPO keeps 16.4% of the pull" in length_words.hunch_line(view)
+
+
 def test_simulation_agrees_with_the_closed_form():
     scenario, view = pulled(0.9)
     for *_, exact, mean, error in length_pull.pull_rows(
         view, length_pull.simulated(scenario, view)
     ):
         assert abs(mean - exact) < 4 * error
+
+
+def test_without_a_closed_form_the_simulation_stands_alone():
+    scenario = length_scenario([[5, 5, 5, 5]], [[1, 0, 1, 0]]).choose("whitening", "tokens")
+    view = length_pull.pull_view(scenario, 0.5, 0.9)
+    assert not view.now
+    assert not view.curves
+    trials = length_pull.simulated(scenario, view)
+    assert "simulated batches alone" in length_words.hunch_line(view)
+    frame = length_words.pull_frame(view, trials)
+    assert set(frame["change of length"]) == {"–"}
+    assert all("±" in cell for cell in frame["simulated"])
+    chart = pull_chart(view, trials, palette=LIGHT)
+    go.Figure(chart.to_dict())
+    assert ", simulated: GRPO: right" in chart.layout.meta["alt"]
 
 
 def test_stops_are_the_sigmoids_of_the_table_and_the_last_token_stops():
@@ -223,8 +260,28 @@ def test_stops_are_the_sigmoids_of_the_table_and_the_last_token_stops():
     assert world.rate == pytest.approx(0.5)
 
 
-def test_a_group_without_right_or_wrong_counts_as_half_right():
-    assert length_pull.right_share(evaluate(length_scenario([[3, 4]], [[1, 1]])), 0) == 0.5
+def test_where_nothing_is_pushed_half_right_is_assumed_and_said():
+    scenario = length_scenario([[3, 4]], [[1, 1]])
+    assert length_pull.right_share(evaluate(scenario), 0) is None
+    view = length_pull.pull_view(scenario, None, 0.9)
+    assert (view.rate, view.assumed) == (0.5, True)
+    said = length_words.world_line(view)
+    assert "half of them right, since no answer of the prompt above is pushed" in said
+    assert "25% right, as of the pushed" in length_words.world_line(pulled(0.9, [[1, 0, 0, 0]])[1])
+
+
+@pytest.mark.parametrize(("rate", "word"), [(1.0, "right"), (0.0, "wrong")])
+def test_where_all_are_right_or_wrong_nothing_is_pulled(rate, word):
+    view = length_pull.pull_view(BATCH, rate, 0.9)
+    for change in view.now.values():
+        assert (change.change_right, change.change_wrong, change.change) == (0, 0, 0)
+    said = length_words.hunch_line(view)
+    assert said.startswith(f"All answers are {word} here, so every group is tied")
+
+
+def test_certain_stops_cannot_be_pulled():
+    said = length_words.hunch_line(pulled(0.9, logits=[1e6])[1])
+    assert said == "Where these answers stop is certain, so there is nothing to pull."
 
 
 def test_places_to_stop_are_kept_added_and_refused():
@@ -266,6 +323,16 @@ def test_the_pull_is_drawn_with_and_without_simulation():
         chart = pull_chart(view, trials, palette=LIGHT)
         go.Figure(chart.to_dict())
         assert "GRPO: right −0.0316, wrong 0.0316" in chart.layout.meta["alt"]
+
+
+def test_the_recipes_aggregations_are_compared_and_the_chosen_one():
+    def drawn(scenario):
+        chart = length_charts.weight_chart(evaluate(scenario), 0, palette=LIGHT)
+        return [t.name for t in chart.data if t.mode == "lines" and t.showlegend is not False]
+
+    three = drawn(BATCH)
+    assert len(three) == 3
+    assert drawn(BATCH.choose("aggregation", "token_sum")) == [*three, "sum over all tokens"]
 
 
 def test_right_answers_stand_above_and_wrong_ones_below():

@@ -36,7 +36,7 @@ def refusal(read, *given):
     finally:
         tracemalloc.stop()
     message = str(caught.value)
-    assert len(message) < 400
+    assert len(message) < 600
     assert "\n" not in message
     assert peak < 64 * MEGABYTE
     return message

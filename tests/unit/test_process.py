@@ -94,9 +94,12 @@ BAD = {
     "reward infinite": ([[1], [np.inf]], [[0], [0]], "completion 1, step 0 is inf"),
     "counts differ": ([[1, 0], [0]], [[0], [0]], "completion 0 has 2 step rewards and 1 step"),
     "completions missing": ([[1]], [[0]], "1 prompts with [1] completions; expected 1 with 2"),
-    "text": ([["a"], [0]], [[0], [0]], "step_rewards is not a list of numbers"),
+    "text": ([[1], [0, "a"]], [[0], [0]], "prompt 0, completion 1, step 1 is 'a'; wanted a number"),
+    "a number as text": ([["1"], [0]], [[0], [0]], "completion 0, step 0 is '1'; wanted a number"),
+    "text in an end": ([[1], [0]], [[0], ["0"]], "step_ends at prompt 0, completion 1, step 0 is"),
+    "too long": ([[10**400], [0]], [[0], [0]], "completion 0, step 0 is 1000000"),
     "not nested": ([1, 0], [0, 0], "step_rewards is not a list of numbers"),
-    "nested too deep": ([[[1]], [[0]]], [[0], [0]], "numbers in each"),
+    "nested too deep": ([[[1]], [[0]]], [[0], [0]], "completion 0, step 0 is [1]; wanted a number"),
 }
 
 
@@ -106,6 +109,21 @@ def test_bad_input_names_the_completion_and_the_step(rewards, ends, says):
     with pytest.raises(ScenarioError) as caught:
         process_advantages([rewards], [ends], mask)
     assert says in str(caught.value)
+
+
+def test_the_place_of_text_is_counted_over_all_prompts():
+    rewards = [[[1], []], [[0, 1], [1, "x"]]]
+    with pytest.raises(ScenarioError, match="at prompt 1, completion 1, step 1 is 'x'") as caught:
+        process_advantages(rewards, rewards, np.ones((2, 2, 2)))
+    assert caught.value.where == (1, 1, 1)
+
+
+def test_eps_may_be_a_number_of_numpy():
+    plain, other = (
+        process_advantages([[[1], [0]]], [[[0], [0]]], FULL, eps=eps)
+        for eps in (0.5, np.float32(0.5))
+    )
+    assert_array_equal(plain, other)
 
 
 @pytest.mark.parametrize("options", [{"ddof": 2}, {"eps": -1.0}, {"eps": np.nan}, {"eps": "x"}])

@@ -101,6 +101,18 @@ class TestGaming:
             "token gets −1.265, its tokens together 2.846."
         )
 
+    def test_with_an_outcome_weight_it_is_the_whole_advantage_that_pushes(self):
+        # As above less the outcome's -1 on each of 5 tokens, by its weight: first -1.265 - 0.5,
+        # together 2.846 - 2.5; at weight 1 nothing is left above 0.
+        pads = {"outcome": [0, 1]}
+        half = gaming([0, 0, 1, 1, 1], [1, 1], **pads, options={"outcome_weight": 0.5})
+        assert half == (
+            "Completion 0 is pushed up (with the outcome's part), though its reward 0 is below its "
+            "group's mean: its first token gets −1.765, its tokens together 0.346."
+        )
+        whole = gaming([0, 0, 1, 1, 1], [1, 1], **pads, options={"outcome_weight": 1.0})
+        assert whole.startswith("Completion 0: its first token gets −1.265 by its steps, its")
+
     def test_a_wrong_answer_pushed_up_at_its_start_only(self):
         # Pool 1 1 1 0 0 0 | 0: the answer fails late. Mean 3/7, std 0.4949, z 1.155 and -0.866.
         # First 3 x 1.155 - 3 x 0.866 = 0.866; together 6 x 1.155 - 15 x 0.866 = -6.062.

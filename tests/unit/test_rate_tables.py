@@ -64,11 +64,10 @@ def test_values_without_chances_get_kinds_of_the_usual_relative_means():
     assert_allclose(prompts_of(given).mean / 4, RATES)
 
 
-def test_a_kind_without_a_chance_never_scores_more_than_the_first_value():
-    given = PLAIN.replace(
-        reward_chances=np.array([[0.0, 0.0], [0.5, 0.5]]), reward_values=np.array([0.0, 1.0])
-    )
-    assert prompts_of(given).rates.tolist() == [0, 0.5]
+def test_a_kind_without_a_chance_is_refused_by_its_place():
+    chances = np.array([[0.5, 0.5], [0.0, 0.0]])
+    with pytest.raises(ScenarioError, match="kind of prompt 1 is 0 at all values of the reward"):
+        PLAIN.replace(reward_chances=chances, reward_values=np.array([0.0, 1.0]))
 
 
 # --- edits -------------------------------------------------------------------------------

@@ -83,3 +83,65 @@ def test_float32_overflow_is_infinite_without_a_warning(ratio):
     assert evaluation.ratio.dtype == evaluation.gradient.dtype == np.float32
     assert evaluation.ratio[0, 0, 0] == INF
     assert np.isfinite(evaluation.ratio[0, 1, 0])
+
+
+def test_product_ratio_is_how_likely_the_whole_completion_has_become():
+    # log-ratios .3 and -.1: e^.2 at both tokens, and each moves it by the whole of both.
+    evaluation = evaluated(
+        [[[-1.0, -1.0], [-1.0, -1.0]]], [[[-1.3, -0.9], [-1.0, -1.0]]], "sequence_product"
+    )
+    np.testing.assert_allclose(evaluation.ratio[0, 0], np.exp([0.2, 0.2]), rtol=1e-14)
+    expected = evaluation.advantages[0, 0] * np.exp(0.2) / 2  # clipped at 1.2 it would be 0
+    assert evaluation.clipped_high[0, 0].all()
+    wide = evaluate(evaluation.scenario.choose("surrogate", epsilon_high=1.0))
+    np.testing.assert_allclose(wide.gradient[0, 0], [expected, expected], rtol=1e-13)
+
+
+def test_token_gradient_of_a_completion_ratio():
+    # Values e^.1 as under `sequence`; tokens answer for themselves: A s / (N T) each.
+    new, old = [[[-1.0, -1.0], [-1.0, -1.0]]], [[[-1.3, -0.9], [-1.0, -1.0]]]
+    whole, token = (evaluated(new, old, key) for key in ("sequence", "sequence_token"))
+    np.testing.assert_array_equal(whole.ratio, token.ratio)
+    expected = token.advantages[0, 0] * np.exp(0.1) / 4
+    np.testing.assert_allclose(token.gradient[0, 0], [expected, expected], rtol=1e-13)
+    # With advantages that differ within the completion the two part.
+    given = {
+        "token_advantages": [[[1.0, 0.0], [0.0, 0.0]]],
+    }
+    parted = [
+        evaluate(result.scenario.replace(**given).choose("advantage", "given_per_token")).gradient
+        for result in (whole, token)
+    ]
+    np.testing.assert_allclose(parted[0][0, 0], np.exp(0.1) / 8 * np.ones(2))
+    np.testing.assert_allclose(parted[1][0, 0], [np.exp(0.1) / 4, 0])
+
+
+def clamped(key, clamp, new, old):
+    scenario = evaluated(new, old, key).scenario.choose("ratio", clamp=clamp)
+    return evaluate(scenario.choose("surrogate", epsilon_low=1.0, epsilon_high=1e6))
+
+
+def test_a_held_log_ratio_has_no_gradient():
+    new, old = [[[-1.0, -1.0], [-1.0, -4.0]]], [[[-4.0, -1.1], [-1.0, -1.0]]]
+    evaluation = clamped("token", 2.0, new, old)
+    np.testing.assert_allclose(
+        evaluation.log_ratio, [[[2.0, 0.1], [0.0, -2.0]]], rtol=1e-12, atol=1e-15
+    )
+    assert evaluation.gradient[0, 0, 0] == 0
+    assert evaluation.gradient[0, 0, 1] != 0
+
+
+@pytest.mark.parametrize("key", ["sequence", "sequence_token", "sequence_product"])
+def test_a_completions_log_ratio_is_held_from_above_only(key):
+    new, old = [[[-1.0], [-9.0]]], [[[-9.0], [-1.0]]]
+    evaluation = clamped(key, 2.0, new, old)
+    assert evaluation.log_ratio.tolist() == [[[2.0], [-8.0]]]
+    assert evaluation.gradient[0, 0, 0] == 0
+
+
+def test_a_masked_token_of_overflowing_ratio_spoils_nothing():
+    # log-ratios 0 and 200, the second one masked; A +-1
+    new, old = [[[-1.0, 0.0], [-1.0, 0.0]]], [[[-1.0, -200.0], [-1.0, 0.0]]]
+    evaluation = evaluated(new, old, mask=[[[1, 0], [1, 1]]], dtype=np.float32)
+    assert np.isfinite(evaluation.gradient).all()
+    assert evaluation.gradient[0, 0].tolist() == [0.5, 0]

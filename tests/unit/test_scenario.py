@@ -291,6 +291,36 @@ def test_a_row_that_needs_steps_says_so():
         small(conventions=Conventions.of(advantage="process"))
 
 
+@pytest.mark.parametrize(
+    ("stage", "row", "array"),
+    [
+        ("advantage", "given_per_token", "token_advantages"),
+        ("truncated", "drop", "truncated"),
+        ("selection", "entropy", "entropy"),
+        ("selection", "on_policy", "logp_sampler"),
+        ("correction", "sampler", "logp_sampler"),
+        ("correction", "given", "sampler_weights"),
+        ("entropy", "bonus", "entropy"),
+    ],
+)
+def test_rows_that_need_an_array_say_so_and_take_it(stage, row, array):
+    words = f"{stage} is set to '{row}', which needs the array '{array}'"
+    with pytest.raises(ScenarioError, match=words) as caught:
+        small().choose(stage, row)
+    assert caught.value.field == array
+    shape = (1, 2) if array == "truncated" else (1, 2, 2)
+    given = small(**{array: np.zeros(shape)}).choose(stage, row)
+    assert not np.isnan(evaluate(given).loss)
+
+
+@pytest.mark.parametrize("key", ["logp_sampler", "sampler_weights", "entropy", "token_advantages"])
+def test_resize_fills_up_with_what_says_nothing(key):
+    grown = resize(small(**{key: np.full((1, 2, 2), -0.0)}), L=3, G=3)
+    added = {"logp_sampler": NAN, "sampler_weights": 1.0}.get(key, 0.0)
+    np.testing.assert_array_equal(grown[key][0, 2], [added] * 3)
+    np.testing.assert_array_equal(grown[key][0, 0], [0, 0, added])
+
+
 def test_with_terms_replaces_terms_and_values_together():
     scenario = with_columns(1, Term("a"))
     other = scenario.with_terms([Term("b"), Term("c")], np.zeros((1, 2, 2)))

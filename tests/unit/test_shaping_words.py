@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from grpo_core import Term, build_scenario, evaluate
+from grpo_core.shaping_potential import CREDITS
 from grpo_core.shaping_views import logged, shaping_inputs, tied_bonus, weight_curves
 from grpo_core.shaping_weights import safe_weight, share_weight
 from grpo_core.shaping_world_views import bandit_view, potential_view
 from pages._ui.examples import load_examples
+from pages._ui.numbers import number
 from pages._ui.shaping_tables import batch_frame, log_frame, prompt_weight_frame
 from pages._ui.shaping_words import (
     driver_line,
@@ -133,6 +135,19 @@ class TestDriver:
             "the group of prompt 0 the task rewards are equal: shaping alone decides it."
         )
 
+    def test_at_half_nothing_drives_alone_and_nothing_is_betrayed(self):
+        # Two of four each, uncorrelated, both of weight 1: half of the spread each, as the
+        # finding, which speaks from 50.5% on.
+        found = log_of(batch([[1, 1, 0, 0]], [[1, 0, 1, 0]], 1.0))
+        assert driver_line(*found) == (
+            "Nothing drives the update alone. Shares of the spread: task 50% and “bonus” 50%."
+        )
+        assert log_line(*found).startswith("Nothing betrays a term here")
+        # w^2 / (1 + w^2) = 0.5098 at 1.02.
+        more = log_of(batch([[1, 1, 0, 0]], [[1, 0, 1, 0]], 1.02))
+        assert driver_line(*more).startswith("“bonus” drives the update: 51% of the spread, task")
+        assert "“bonus” has 51% of the spread" in log_line(*more)
+
     def test_a_share_below_0_works_against_the_total(self):
         said = driver_line(*log_of(batch([[1, 0]], [[0, 1]], 0.25)))
         assert "task drives" in said
@@ -192,15 +207,11 @@ class TestLog:
         assert frame.loc["steps shown"].tolist() == ["4.25", "79.4%", "−0.385"]
         assert batch_frame(log)["this batch"].tolist() == ["50%", "16.67", "19.9"]
 
-    def test_a_term_called_task_has_a_row_of_its_own(self):
-        log, names = log_of(batch([[1, 0]], [[1, 0]], 0.1, name="task"))
-        assert list(log_frame(log, names).index) == ["task", "task (term)"]
-
 
 class TestWorlds:
     @staticmethod
-    def bandit(weight, G=8, **options):
-        scenario = build_scenario(rewards=[[0] * G], arm_rates=[0.3, 0.1])
+    def bandit(weight, G=8, rates=(0.3, 0.1), **options):
+        scenario = build_scenario(rewards=[[0] * G], arm_rates=list(rates))
         return bandit_line(bandit_view(scenario, weight, options))
 
     def test_the_hack_is_learned_though_it_is_worth_less(self):
@@ -212,6 +223,37 @@ class TestWorlds:
         said = self.bandit(0.1, scale="none")
         assert "A is worth more, and the expected update agrees" in said
         assert "Both turn at 0.2" in said
+
+    def test_where_a_is_never_worth_more_that_is_said(self):
+        for rates in ((0.2, 0.2), (0.1, 0.4)):
+            said = self.bandit(0.1, rates=rates, scale="std", ddof=0, eps=1e-8)
+            assert "no weight makes A worth more, and the update favours it at none." in said
+            assert "up to 0" not in said
+
+    def test_a_turn_at_the_same_weight_under_a_std_is_not_put_down_to_its_absence(self):
+        # So large an eps makes the divisor a constant.
+        said = self.bandit(0.1, scale="std", ddof=0, eps=1e6)
+        assert "Both turn at 0.2." in said
+        assert "nothing is divided" not in said
+
+    def test_pairs_of_a_good_answer_learn_it_beyond_its_worth(self):
+        # Of two completions A is favoured up to a weight of 1 if a (1 - b) > 1/2: 0.81.
+        said = self.bandit(0.1, G=2, rates=(0.9, 0.1), scale="std", ddof=0, eps=1e-8)
+        assert "B is worth more from 0.8 on, but is learned only from 1 on." in said
+
+    def test_the_share_of_groups_that_the_bonus_decides(self):
+        # Pairs of one A and one B, chance 1/2, tied in the task in 0.3 x 0.1 + 0.7 x 0.9 = 0.66.
+        said = self.bandit(0.1, G=2, scale="std", ddof=0, eps=1e-8)
+        scenario = build_scenario(rewards=[[0, 0]], arm_rates=[0.3, 0.1])
+        view = bandit_view(scenario, 0.1, {"scale": "std", "ddof": 0, "eps": 1e-8})
+        assert view.decided == pytest.approx(0.33)
+        assert view.reward_gap_now == pytest.approx(0.1)
+        # 0.2 less the weight, along all weights.
+        np.testing.assert_allclose(view.reward_gap, 0.2 - view.weights)
+        assert "A is worth more" in said
+        # All eight wrong or right, less those of one answer only: 0.8^8 + 0.2^8 - (0.9^8 + 0.1^8 +
+        # 0.7^8 + 0.3^8) / 2^8 = 0.1659.
+        assert "In 16.6% of the groups" in self.bandit(0.1, G=8, scale="std", ddof=1, eps=1e-4)
 
     def test_the_largest_group_that_is_summed_over_is_said(self):
         assert size_line(8, 8) == ""
@@ -235,4 +277,12 @@ class TestWorlds:
     def test_a_std_weighs_prompts(self):
         view = potential_view(build_scenario(rewards=[[0] * 4]), {"ddof": 0, "eps": 0.0})
         assert "weighs 10 times as much" in prompt_weight_line(view)
-        assert prompt_weight_frame(view).loc["returns to go"].tolist() == ["1", "1"]
+        frame = prompt_weight_frame(view)
+        assert frame.loc["returns to go"].tolist() == ["1", "1"]
+        for key, row in CREDITS.items():
+            assert frame.loc[row.label].tolist() == [
+                number(view.wide[key], 3), number(view.close[key], 3)
+            ]  # fmt: skip
+        divided = next(key for key, row in CREDITS.items() if row.divides)
+        # Ten times closer rewards weigh ten times as much, so the columns differ.
+        assert view.close[divided] == pytest.approx(10 * view.wide[divided])

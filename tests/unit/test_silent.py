@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from grpo_core import ScenarioError, build_scenario, evaluate
-from grpo_core.beta_prompts import beta_prompts
 from grpo_core.difficulty import difficulty
 from grpo_core.dynamic_sampling import (
     dynamic_sampling,
@@ -16,7 +15,6 @@ from grpo_core.prompt_rewards import draw, prompts_from_rates, prompts_from_tabl
 from grpo_core.scales import scaled_advantages
 from grpo_core.silent import (
     leftover,
-    silence,
     silent_curve,
     silent_probability,
     tied_groups,
@@ -74,30 +72,6 @@ def test_tied_groups_are_those_of_an_evaluation(variant):
 # --- what is lost ------------------------------------------------------------------------
 
 
-def test_expected_and_observed_share_by_hand():
-    # p = 1/2 and p = 1 with G = 2: silent 1/2 and 1. Share 3/4, std sqrt(1/4)/2 = 1/4.
-    found = silence(prompts_from_rates([0.5, 1.0]), 2, [[1, 0], [1, 1]])
-    assert (found.expected, found.std, found.observed) == (0.75, 0.25, 0.5)
-    assert (found.effective_groups, found.cost, found.samples_lost) == (0.5, 4, 3)
-    assert found.surprise == -1
-
-
-def test_a_batch_in_which_all_groups_are_silent():
-    found = silence(prompts_from_rates([0, 1, 1]), 8, np.ones((3, 8)))
-    assert (found.expected, found.effective_groups, found.cost) == (1, 0, np.inf)
-    assert found.surprise == 0
-    assert silence(prompts_from_rates([0, 1]), 2, [[0, 1], [1, 1]]).surprise == -np.inf
-    assert silence(prompts_from_rates([0, 1]), 2).surprise is None
-
-
-def test_spread_of_the_share_from_batch_to_batch():
-    at = draw(MIXED, 4, 20000, np.random.default_rng(2))
-    share = np.mean(at.min(axis=2) == at.max(axis=2), axis=1)
-    found = silence(MIXED, 4)
-    assert share.mean() == pytest.approx(found.expected, abs=4 * found.std / np.sqrt(20000))
-    assert share.std() == pytest.approx(found.std, rel=0.03)
-
-
 def test_subgroups_by_hand():
     # 1, 1, 0, 0: pairs tie with (1 + 1)/6. 1, 0, 0 (one missing): 1 of 3 pairs.
     rewards = [[1, 1, 0, 0], [1, 0, 0, NAN], [2, 2, 2, 2], [1, NAN, NAN, NAN]]
@@ -135,52 +109,6 @@ def test_a_tied_group_keeps_the_pull_of_the_kl_and_its_cost():
     assert found.kl_pull[0] == pytest.approx(0.0917915 / 12 * np.sqrt(6), rel=1e-6)
     none = leftover(evaluate(scenario.choose("kl", beta=0.0)))
     assert none.kl_pull.tolist() == [0, 0]
-
-
-# --- a whole data set --------------------------------------------------------------------
-
-BETA = {
-    (1, 1): (0.6667, 0.4, 0.2222, 0.1176, 0.0308),
-    (0.5, 0.5): (0.75, 0.5469, 0.3928, 0.2799, 0.1408),
-    (2, 5): (0.6429, 0.3571, 0.1678, 0.0652, 0.0062),
-    (1, 3): (0.7, 0.4571, 0.2788, 0.1589, 0.0448),
-}
-
-
-@pytest.mark.parametrize("shape", BETA)
-def test_known_silent_shares_of_beta_prompts(shape):
-    assert_allclose([beta_prompts(*shape, G).silent for G in SIZES], BETA[shape], atol=6e-5)
-
-
-def test_uniform_prompts_tie_with_two_of_g_plus_one():
-    for G in SIZES:
-        assert beta_prompts(1, 1, G).silent == pytest.approx(2 / (G + 1), rel=1e-12)
-
-
-def test_known_means_of_the_survivors():
-    kept = [beta_prompts(1, 3, G).kept_mean for G in SIZES]
-    assert_allclose(kept, [0.3333, 0.3289, 0.3088, 0.2868, 0.2610], atol=6e-5)
-    # Their observed mean is another number.
-    assert beta_prompts(1, 3, 16).kept_observed == pytest.approx(0.2960, abs=6e-5)
-
-
-def test_densities_are_those_of_the_means():
-    rates = (np.arange(20000) + 0.5) / 20000
-    found = beta_prompts(2, 5, 8)
-    every, kept = found.density(rates)
-    assert every.mean() == pytest.approx(1, rel=1e-6)
-    assert kept.mean() == pytest.approx(1, rel=1e-6)
-    assert (every * rates).mean() == pytest.approx(found.mean, rel=1e-6)
-    assert (kept * rates).mean() == pytest.approx(found.kept_mean, rel=1e-6)
-    assert not np.isnan(beta_prompts(0.5, 0.5, 8).density([0.0, 1.0])).any()
-
-
-def test_many_prompts_drawn_from_beta_agree_with_it():
-    rates = np.random.default_rng(4).beta(1, 3, 20000)
-    found, whole = dynamic_sampling(prompts_from_rates(rates), 8, 64), beta_prompts(1, 3, 8)
-    assert 1 - found.chance == pytest.approx(whole.silent, abs=0.01)
-    assert found.kept_mean == pytest.approx(whole.kept_mean, abs=0.01)
-    assert found.kept_observed == pytest.approx(whole.kept_observed, abs=0.01)
 
 
 # --- dynamic sampling --------------------------------------------------------------------
@@ -272,14 +200,11 @@ def test_where_no_group_can_be_mixed_there_is_no_end_to_it():
     [
         (lambda: silent_curve([2.0], [4]), "rates at prompt 0 is 2.0; wanted a success rate"),
         (lambda: silent_curve([0.5], [4, 1]), "G is 1; wanted a whole number of at least 2"),
-        (lambda: silence(MIXED, 4, [[1, 0]]), "rewards has 1 prompts; expected 5"),
         (lambda: tied_groups([1, 0]), "rewards has shape (2,); wanted 2 axes"),
         (lambda: tied_subgroups([[1, np.inf]], 2), "rewards at prompt 0, completion 1 is inf"),
         (lambda: dynamic_sampling(MIXED, 4, 0), "wanted is 0; wanted a whole number"),
         (lambda: dynamic_sampling(MIXED, 4, 2, batch=0), "batch is 0; wanted a whole number"),
         (lambda: simulate_dynamic_sampling(MIXED, 4, 2, runs=1), "runs is 1; wanted"),
-        (lambda: beta_prompts(0, 1, 4), "a is 0; wanted a number above 0"),
-        (lambda: beta_prompts(1, NAN, 4), "b is nan; wanted a number above 0"),
     ],
 )
 def test_bad_input_is_named(build, message):

@@ -11,6 +11,7 @@ from grpo_core.terms import Term
 from pages._ui import silent_charts, silent_remedies, silent_words
 from pages._ui.palette import PALETTES
 from pages._ui.rate_tables import batch_rewards
+from pages._ui.silent_bonus import bonus_note, bonus_of
 from pages._ui.silent_worlds import drawing, silent
 from tests.unit.drawable import check_drawable
 
@@ -61,6 +62,13 @@ def test_a_tied_group_has_no_policy_gradient_and_keeps_its_kl():
     words = tied_words(batch())
     says(words, "group of prompt 0 is tied: 33.3% of the groups and 29.2% of the tokens")
     says(words, "policy gradient is exactly 0", "What stays is the KL term")
+
+
+def test_the_pull_of_the_kl_is_set_against_the_largest_policy_gradient():
+    # A completion of L tokens adds 1 / (12^2 L) to a squared norm. KL in the tied group, lengths
+    # 1 2 3 1: 0.04 (1 - exp(-0.1)) sqrt(2.8333) / 12 = 0.000534. Policy in 1 0 1 0, lengths
+    # 3 1 2 3: sqrt(2.1667) / 12 = 0.1227. The ratio is 0.435%.
+    says(tied_words(batch()), "norm 0.0005339, 0.435% of the largest policy gradient beside it")
 
 
 def test_without_beta_nothing_stays():
@@ -231,24 +239,82 @@ def test_the_bonus_trains_itself_at_full_size_whatever_its_weight():
 def test_the_examples_own_term_is_the_bonus():
     values = np.zeros((3, 4, 1))
     values[0, 2] = 1
-    scenario = batch(terms=(Term(name="politeness"),), term_values=values).choose(
+    scenario = batch(terms=(Term("politeness", 0.25),), term_values=values).choose(
         "rewards", "sum_then_normalize"
     )
-    bonus, name = silent_remedies.bonus_of(evaluate(scenario))
-    assert name == "the term 'politeness'"
-    assert_array_equal(bonus, values[..., 0])
+    bonus = bonus_of(evaluate(scenario))
+    assert (bonus.name, bonus.weight, bonus.own) == ("the term 'politeness'", 0.25, True)
+    assert_array_equal(bonus.values, values[..., 0])
+    says(bonus_note(bonus), "the term 'politeness', 0.25; change it under Shaping")
+    # Undivided: 1 - 1/4 of 0.25.
+    undivided = silent_remedies.remedies(evaluate(scenario.choose("advantage", "mean_only")))
+    assert undivided.found["shape"].advantages[0, 2] == pytest.approx(0.1875)
+    says(silent_remedies.shape_line(undivided), "up to 0.188, and 0.0187 at a tenth")
 
 
 def test_where_lengths_are_equal_confidence_breaks_the_tie():
     scenario = build_scenario(rewards=[[1, 1]], logp_new=[[[-0.5], [-0.1]]])
-    bonus, name = silent_remedies.bonus_of(evaluate(scenario))
-    says(name, "confidence")
-    assert_allclose(bonus, np.exp([[-0.5, -0.1]]))
+    bonus = bonus_of(evaluate(scenario))
+    says(bonus.name, "confidence")
+    assert_allclose(bonus.values, np.exp([[-0.5, -0.1]]))
 
 
 def test_a_bonus_that_is_equal_breaks_nothing():
     made = silent_remedies.remedies(evaluate(build_scenario(rewards=[[1, 1], [1, 0]])))
     says(silent_remedies.shape_line(made), "breaks no tie")
+
+
+def test_a_bonus_that_works_against_the_task_or_outdoes_it_counts_as_none_or_all():
+    # Sums 1 and 0.25: the bonus has -1/3 of the spread. Sums 1 and 2: it has twice the spread.
+    # Both groups push alike, so half of the push is the bonus.
+    scenario = batch(
+        [[1, 0], [1, 0]],
+        terms=(Term("bonus", 1.0),),
+        term_values=np.array([[[0.0], [0.25]], [[0.0], [2.0]]]),
+    ).choose("rewards", "sum_then_normalize")
+    made = silent_remedies.remedies(evaluate(scenario))
+    assert_allclose(made.found["shape"].bonus_share, [-1 / 3, 2])
+    frame = silent_remedies.remedies_frame(made)
+    assert frame.loc[REMEDIES["shape"].label, "of it by the bonus"] == "50%"
+
+
+def test_the_weight_of_a_made_up_bonus_is_the_examples_own():
+    heavy = batch(bonus_weight=np.array(2.0))
+    made = silent_remedies.remedies(evaluate(heavy))
+    says(silent_remedies.shape_line(made), "weight 2) ends")
+    assert silent_remedies.remedies(evaluate(batch())).bonus.weight == 0.1
+    assert bonus_note(made.bonus) == ""
+    none = silent_remedies.remedies(evaluate(batch(bonus_weight=np.array(0.0))))
+    says(silent_remedies.shape_line(none), "has the weight 0, so it breaks no tie")
+    far = silent_remedies.remedies(evaluate(batch(bonus_weight=np.array(1e9))))
+    assert "bonus_weight is 1000000000.0; wanted" in far.refused["shape"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "largest", "label"),
+    [
+        # In 1 0 0 0 the first deviates by 3/4; std sqrt(3)/4; of all 7 of 12, sqrt(35)/12.
+        (("mean_std", {}), 3 / np.sqrt(3), "std of the group (GRPO)"),
+        (("mean_std", {"ddof": 1, "eps": 0.0}), 1.5, "std of the group (GRPO)"),
+        (("mean_only", {}), 0.75, "nothing (Dr. GRPO)"),
+        (("batch_std", {"ddof": 0, "eps": 0.0}), 9 / np.sqrt(35), "std of the batch"),
+        (("leave_one_out", {}), 1.0, "nothing, mean of the others (RLOO)"),
+    ],
+)
+def test_what_a_remedy_leaves_alone_is_the_examples_own_scale(choice, largest, label):
+    scenario = batch().choose("advantage", choice[0], **choice[1])
+    made = silent_remedies.remedies(evaluate(scenario))
+    kept = ("nothing", "filter") if choice[0] == "batch_std" else ("nothing", "filter", "refill")
+    for key in kept:
+        assert made.found[key].advantages[1, 0] == pytest.approx(largest)
+    assert_allclose(made.found["nothing"].advantages, evaluate(scenario).advantages)
+    says(silent_remedies.scale_line(made), f"divided by: {label}.")
+
+
+@pytest.mark.parametrize("choice", [("over_mean", {}), ("mean_std", {"floor": 0.5})])
+def test_a_scale_that_is_none_of_the_rows_is_said_to_be_replaced(choice):
+    made = silent_remedies.remedies(evaluate(batch().choose("advantage", choice[0], **choice[1])))
+    says(silent_remedies.scale_line(made), "so here the std of the group is taken instead")
 
 
 def test_a_batch_without_ties_needs_no_remedy():

@@ -54,7 +54,7 @@ def test_answers_score_as_the_kinds_of_prompts_that_an_example_has():
 
 
 def test_kinds_of_rate_0_and_1_have_finite_logits():
-    given = PLAIN.replace(reward_chances=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    given = PLAIN.replace(reward_chances=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
     made = size_kinds.with_answers(given)
     assert np.all(np.isfinite(made["answer_logits"]))
     assert_allclose(size_kinds.small_policy(given).value, [0, 1, 0], atol=1e-5)
@@ -68,9 +68,11 @@ def test_a_new_kind_is_like_the_last_and_a_new_answer_is_worth_nothing():
     assert size_kinds.resized(made, 4, 4)["answer_logits"].shape == (4, 4)
 
 
-def test_kinds_elsewhere_follow_the_number_of_kinds():
+def test_kinds_elsewhere_keep_their_number():
     given = EXAMPLES["budget-of-samples"].scenario
-    assert size_kinds.resized(given, 6, 4)["reward_chances"].shape[0] == 6
+    made = size_kinds.resized(given, 6, 4)
+    assert made["answer_logits"].shape == (6, 4)
+    assert made["reward_chances"].shape == given["reward_chances"].shape
 
 
 @pytest.mark.parametrize(("kinds", "answers"), [(0, 4), (65, 4), (4, 1), (4, 13)])
@@ -196,6 +198,22 @@ def test_rewards_that_are_all_equal_have_no_noise_in_any_sentence():
     assert "No reward varies" in said[0]
 
 
+def test_the_std_is_the_examples_own():
+    # At G = 2 and rewards of 0 and 1 a mixed group has std 1/2, or sqrt(1/2) by the sample
+    # formula: advantages 1 or 0.7071, so the pull is smaller by that, and by eps.
+    def factor(scenario):
+        policy = size_kinds.small_policy(scenario)
+        found = size_kinds.size_view(policy, 2, 256, **size_kinds.std_of(scenario))
+        return found.noise["over_std"].factor
+
+    plain = factor(PLAIN)
+    sample = factor(PLAIN.choose("advantage", "mean_std", ddof=1))
+    assert_allclose(sample / plain, np.sqrt(1 / 2), rtol=1e-6)
+    guarded = factor(PLAIN.choose("advantage", "mean_std", eps=0.5))
+    assert_allclose(guarded / plain, 0.5, rtol=1e-6)
+    assert size_kinds.std_of(PLAIN.choose("advantage", "mean_only")) == {}
+
+
 def test_a_group_that_is_large_enough_for_the_rarest_kind_is_named():
     # p = .4: 1 - .6^2 - .4^2 = .48 at G = 2, above one half from G = 3 on.
     assert "it takes G = 3" in size_words.signal_line(view(2))
@@ -209,6 +227,14 @@ def test_parts_of_a_group_say_how_often_smaller_ones_tie():
     share, exact = size_batch.signal_share(evaluate(PLAIN), 2)
     assert share == pytest.approx((3 / 6 + 4 / 6) / 2)
     assert exact
+
+
+def test_half_of_an_odd_number_of_prompts_is_whole():
+    three = evaluate(build_scenario(rewards=[[1, 0], [1, 1], [0, 1]]))
+    frame = size_batch.splits_frame(three)
+    row = frame.loc["larger groups, fewer prompts"]
+    assert row[["prompts × group", "samples"]].tolist() == ["1 × 4", "4"]
+    assert frame.loc["as it is", "prompts × group"] == "3 × 2"
 
 
 def test_of_tied_groups_nobody_knows_what_more_answers_would_score():

@@ -89,8 +89,8 @@ def test_swapping_moves_rewards_and_leaves_ends():
 
 def test_merged_steps_end_where_the_later_one_did():
     assert steps(merge_steps(ENDS, REWARDS, VALID, (0, 0, 0)), 0, 0) == [(3, 0.5)]
-    summed = merge_steps(ENDS, REWARDS, VALID, (1, 0, 1), how="sum")
-    assert steps(summed, 1, 0) == [(0, 0), (2, -1)]
+    # The mean of 1 and -2.
+    assert steps(merge_steps(ENDS, REWARDS, VALID, (1, 0, 1)), 1, 0) == [(0, 0), (2, -0.5)]
 
 
 def test_a_dropped_step_leaves_a_blank():
@@ -167,7 +167,6 @@ BAD = {
     "reward missing": (append_step, VALID, (0, 0), {"reward": NAN}, "step 2 is nan; wanted a fini"),
     "reward as text": (append_step, VALID, (0, 0), {"reward": "1"}, "step 2 is '1'; wanted a fini"),
     "split how": (split_step, VALID, (0, 0, 0), {"how": "x"}, "wanted 'copy' or 'halves'"),
-    "merge how": (merge_steps, VALID, (0, 0, 0), {"how": "x"}, "wanted 'mean' or 'sum'"),
 }
 
 

@@ -84,6 +84,18 @@ class TestChange:
                               formula="repetition")  # fmt: skip
         assert_array_equal(changed["token_ids"], [[[0, 1, 0], [1, 1, 2]]])
 
+    @pytest.mark.parametrize(
+        ("tokens", "ids"),
+        [
+            ((), [[0, 0, 0], [0, 0, 0]]),
+            (((("b",), ("a", "", "b")),), [[0, 1, 1], [2, 1, 0]]),  # what is unknown reads ""
+            (((("x", "y"),),), [[0, 1, 2], [2, 2, 2]]),
+        ],
+    )
+    def test_texts_may_be_missing_or_short(self, tokens, ids):
+        given = scenario(texts=Texts(tokens=tokens)).with_terms((Term("x"),), [[[0], [0]]])
+        assert_array_equal(change_term(given, 0, formula="repetition")["token_ids"], [ids])
+
     def test_values_that_nobody_wrote_start_at_0(self):
         computed = add_term(scenario(), "length_linear").replace(term_values=[[[np.nan], [np.nan]]])
         assert_array_equal(change_term(computed, 0, formula="given")["term_values"], [[[0], [0]]])

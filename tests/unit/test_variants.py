@@ -99,7 +99,14 @@ def test_one_name_for_one_choice_whatever_its_number_type():
 
 def test_open_choices_take_their_defaults():
     conventions = Conventions.of(kl=("k1", {"beta": 0.5}))
-    assert dict(conventions["kl"].options) == {"beta": 0.5, "place": "objective"}
+    assert dict(conventions["kl"].options) == {
+        "beta": 0.5,
+        "place": "objective",
+        "clamp_in": 0.0,
+        "clamp_out": 0.0,
+        "weight": "none",
+        "gradient": "own",
+    }
     assert Conventions({}) == DEFAULT_CONVENTIONS
     for key, stage in STAGES.items():
         assert DEFAULT_CONVENTIONS[key].variant == stage.default
@@ -108,10 +115,11 @@ def test_open_choices_take_their_defaults():
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        ({"loss": "clip"}, "unknown stage 'loss'; the stages are kl, rewards, advantage"),
+        ({"loss": "clip"}, "unknown stage 'loss'; the stages are ratio, kl, rewards, advantage"),
         ({"kl": "k4"}, "kl: unknown variant 'k4'; choose one of k3, k2, k1"),
         ({"kl": ([],)}, r"kl: unknown variant \[\]; choose one of"),
-        ({"ratio": ("token", {"beta": 1})}, "ratio.token has no option 'beta'; it has no options"),
+        ({"ratio": ("token", {"beta": 1})}, "ratio.token has no option 'beta'; it has clamp"),
+        ({"tied": ("zero", {"eps": 1})}, "tied.zero has no option 'eps'; it has no options"),
         ({"kl": ("k1", {"eps": 1})}, "kl.k1 has no option 'eps'; it has beta, place"),
         ({"kl": ("k1", {"beta": -1})}, "kl.beta is -1; wanted a number of at least 0"),
         (
@@ -127,7 +135,8 @@ def test_what_is_unknown_is_named_with_what_is_known(choices, words):
 
 def test_replace_keeps_options_only_within_a_variant():
     sample = Conventions.of(advantage=("mean_std", {"ddof": 1}))
-    assert sample.replace("advantage", eps=1e-4)["advantage"].options == {"ddof": 1, "eps": 1e-4}
+    kept = sample.replace("advantage", eps=1e-4)["advantage"].options
+    assert kept == {"ddof": 1, "eps": 1e-4, "floor": 0.0, "alone": "zero"}
     back = sample.replace("advantage", "mean_only").replace("advantage", "mean_std")
     assert back == DEFAULT_CONVENTIONS
     assert sample["advantage"].options["ddof"] == 1

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from grpo_core import ARRAYS, Choice, Conventions, Scenario, Texts
+from grpo_core import ARRAYS, STAGES, Choice, Conventions, Scenario, Texts
 from grpo_core.arrays import OWN_AXES, own_sizes
 from grpo_core.scenario import SIZES, counting_cells
 from grpo_core.terms import Term
@@ -96,8 +96,10 @@ def mark(scenario):
     """
     plain = Conventions({})
     content = [
-        [stage, choice.variant, sorted(choice.options.items())]
-        for stage, choice in scenario.conventions.choices.items()
+        [stage, choice.variant, _marked(scenario.conventions.variant(stage), choice)]
+        for stage, choice in sorted(
+            scenario.conventions.choices.items(), key=lambda item: _place_of(item[0])
+        )
         if choice != plain[stage]
     ]
     texts = [scenario.texts.prompts, scenario.texts.tokens]
@@ -112,13 +114,35 @@ def mark(scenario):
     return checksum
 
 
+# Options and stages that marks have always held, in their order. Later ones count only where
+# they are not at their default, so that the marks of older links stay.
+_FIRST_OPTIONS = {
+    *("beta", "place", "missing", "ddof", "eps", "epsilon_low", "epsilon_high", "dual_clip"),
+    *("empty", "length"),
+}
+_FIRST_STAGES = ("kl", "rewards", "advantage", "ratio", "surrogate", "aggregation")
+
+
+def _marked(variant, choice):
+    return sorted(
+        (key, value)
+        for key, value in choice.options.items()
+        if key in _FIRST_OPTIONS or value != variant.option(key).default
+    )
+
+
+def _place_of(stage):
+    known = stage in _FIRST_STAGES
+    return (0, _FIRST_STAGES.index(stage)) if known else (1, list(STAGES).index(stage))
+
+
 def resemblance(scenario, base):
-    """How many cells two scenarios have in common; -1 if their sizes differ."""
+    """How many cells two scenarios have in common, conventions as one; -1 for other sizes."""
     if scenario is base:
         return np.inf
     if scenario.sizes != base.sizes:
         return -1
-    return sum(
+    return int(scenario.conventions == base.conventions) + sum(
         int((scenario[key] == base[key]).sum())
         for key in scenario.arrays
         if key in base and scenario[key].shape == base[key].shape
@@ -127,11 +151,13 @@ def resemblance(scenario, base):
 
 def _describe_rest(header, scenario, base):
     """What is no array into the header; returns the numbers of the token texts."""
-    if base is None or scenario.conventions != base.conventions:
-        header["conventions"] = {
-            stage: [choice.variant, dict(choice.options)]
-            for stage, choice in scenario.conventions.choices.items()
-        }
+    chosen = {
+        stage: [choice.variant, dict(choice.options)]
+        for stage, choice in scenario.conventions.choices.items()
+        if base is None or choice != base.conventions[stage]
+    }
+    if chosen:
+        header["conventions" if base is None else "choices"] = chosen
     if scenario.terms != (() if base is None else base.terms):
         header["terms"] = [_described(term) for term in scenario.terms]
     if scenario.drift != (1.0 if base is None else base.drift):
@@ -148,6 +174,9 @@ def _restore_rest(header, base, cells, numbers):
     if "conventions" in header:
         named = header["conventions"].items()
         conventions = Conventions({stage: Choice(*choice) for stage, choice in named})
+    if "choices" in header and conventions is not None:  # those that differ from the base's
+        named = {stage: Choice(*choice) for stage, choice in header["choices"].items()}
+        conventions = Conventions({**conventions.choices, **named})
     texts = Texts() if base is None else base.texts
     if "prompts" in header:
         valid = cells["mask"] & cells["present"][..., None]

@@ -1,0 +1,149 @@
+"""What verl's PPO trainer logs for GRPO, name by name (verl 0.9.1)."""
+
+import numpy as np
+
+from .metric_readings import (
+    Metric,
+    chosen,
+    lengths_of,
+    option,
+    range_of,
+    scores_before_kl,
+    token_log_ratio,
+    token_mean,
+)
+from .numerics import times, total
+
+# Losses that verl logs no clip fraction for.
+_NOT_CLIPPED = frozenset({"reinforce", "dro"})
+
+
+def _pg_loss(evaluation):
+    return 0.0 - float(total(times(evaluation.weight, evaluation.surrogate)))
+
+
+def _kl_in_loss(evaluation):
+    return option(evaluation, "kl", "beta") and option(evaluation, "kl", "place") == "objective"
+
+
+def _kl_loss(evaluation):
+    return evaluation.mean_kl if _kl_in_loss(evaluation) else None
+
+
+def _kl_coef(evaluation):
+    return option(evaluation, "kl", "beta") if _kl_in_loss(evaluation) else None
+
+
+def _entropy(evaluation):
+    """Averaged as the loss is."""
+    if "entropy" not in evaluation.scenario.arrays:
+        return None
+    entropy = np.where(evaluation.valid, evaluation.scenario["entropy"], 0.0)
+    return float(total(times(evaluation.weight, entropy)))
+
+
+def _ppo_kl(evaluation):
+    return token_mean(evaluation, 0.0 - token_log_ratio(evaluation))
+
+
+def _clipfrac(evaluation):
+    surrogate = chosen(evaluation, "surrogate")
+    if surrogate in _NOT_CLIPPED:
+        return None
+    return token_mean(evaluation, _CLIPFRACS.get(surrogate, _stopped)(evaluation))
+
+
+def _stopped(evaluation):
+    return evaluation.clipped_low | evaluation.clipped_high
+
+
+def _outside(evaluation):
+    """CISPO's: outside the bounds whatever the advantage's sign is."""
+    low, high = (option(evaluation, "surrogate", f"epsilon_{side}") for side in ("low", "high"))
+    top = high if option(evaluation, "surrogate", "bound") == "absolute" else 1 + high
+    value_type = evaluation.ratio.dtype.type
+    below = evaluation.ratio < value_type(1 - low)
+    return evaluation.valid & (below | (evaluation.ratio > value_type(top)))
+
+
+def _outside_logs(evaluation):
+    """GMPO's: log-ratios outside the bounds on either side, held or not."""
+    low, high = (option(evaluation, "surrogate", f"log_{side}") for side in ("low", "high"))
+    step = token_log_ratio(evaluation)
+    return evaluation.valid & ((step < -low) | (step > high))
+
+
+# GMPO counts tokens with A > 0 in the one fraction, and those with A < 0 in the other.
+_CLIPFRACS = {
+    "cispo": _outside,
+    "gmpo": lambda evaluation: _outside_logs(evaluation) & (evaluation.token_advantages > 0),
+}
+_LOWER = {
+    "gmpo": lambda evaluation: _outside_logs(evaluation) & (evaluation.token_advantages < 0),
+}
+
+
+def _clipfrac_lower(evaluation):
+    surrogate = chosen(evaluation, "surrogate")
+    if surrogate in _NOT_CLIPPED:
+        return None
+    lower = _LOWER.get(surrogate, lambda each: each.dual_clipped)
+    return token_mean(evaluation, lower(evaluation))
+
+
+def _score(evaluation):
+    scores = scores_before_kl(evaluation)
+    return range_of(scores[~np.isnan(scores)])
+
+
+def _rewards(evaluation):
+    return range_of(evaluation.scores[evaluation.scored])
+
+
+def _advantages(evaluation):
+    return range_of(evaluation.token_advantages[evaluation.valid])
+
+
+def _response_length(evaluation):
+    lengths = lengths_of(evaluation)
+    spread = range_of(lengths)
+    if spread is None:
+        return None
+    width = evaluation.valid.shape[-1]
+    return spread | {"clip_ratio": float(np.mean(lengths == width))}
+
+
+ROWS = (
+    Metric(name="actor/pg_loss", help="The loss without KL and entropy.", read=_pg_loss),
+    Metric(
+        name="actor/ppo_kl",
+        help="Mean over tokens of logp_old - logp_new: k1 to the old policy, often negative.",
+        read=_ppo_kl,
+    ),
+    Metric(
+        name="actor/pg_clipfrac",
+        help="Share of tokens whose clipped loss is above the unclipped one; CISPO: outside "
+        "the bounds whatever the sign.",
+        read=_clipfrac,
+    ),
+    Metric(
+        name="actor/pg_clipfrac_lower",
+        help="Share of tokens that the dual clip holds.",
+        read=_clipfrac_lower,
+    ),
+    Metric(name="actor/kl_loss", help="KL averaged as the loss is.", read=_kl_loss),
+    Metric(name="actor/kl_coef", help="Weight of the KL.", read=_kl_coef),
+    Metric(name="actor/entropy", help="Entropy averaged as the loss is.", read=_entropy),
+    Metric(name="critic/score/", help="Scores before a KL in the reward.", read=_score),
+    Metric(name="critic/rewards/", help="Scores less a KL in the reward.", read=_rewards),
+    Metric(
+        name="critic/advantages/",
+        help="Over tokens, so long completions count more: the mean need not be 0.",
+        read=_advantages,
+    ),
+    Metric(
+        name="response_length/",
+        help="Tokens; clip_ratio is the share that fills the width.",
+        read=_response_length,
+    ),
+)

@@ -1,0 +1,119 @@
+"""Stage *whitening*: what is done to the advantages of all tokens together."""
+
+import numpy as np
+
+from .numerics import cast, times, total
+from .variants import Number, OneOf, Option, Variant, table
+
+
+def none(batch, token_advantages, *, limit):
+    """Advantages as they are, held within plus and minus `limit` (0: not held)."""
+    return _limited(batch, token_advantages, limit)
+
+
+def tokens(batch, token_advantages, *, ddof, eps, guard, count_eps, limit):
+    """``(A - mean) / sqrt(var + eps)`` over all valid tokens of the batch.
+
+    Long completions weigh more. With ``guard='floor'`` the variance is at least eps instead.
+    """
+    valid = batch.valid
+    count = float(np.sum(valid))
+    if not count:
+        return token_advantages
+    mean = total(np.where(valid, token_advantages, 0)) / (count + count_eps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = np.where(valid, token_advantages - mean, 0.0)
+        variance = total(np.square(centred)) / (count + count_eps)
+        variance = variance * count / max(count - ddof, 1.0)
+        divisor = np.sqrt(GUARDS[guard](variance, eps))
+    scale = 1 / divisor if divisor > 0 else 0.0
+    whitened = np.nan_to_num(times(centred, scale), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return _limited(batch, cast(whitened, batch.dtype), limit)
+
+
+GUARDS = {
+    "added": lambda variance, eps: variance + eps,
+    "floor": lambda variance, eps: np.maximum(variance, eps),
+}
+
+
+def _limited(batch, advantages, limit):
+    if not limit:
+        return advantages
+    bound = batch.dtype.type(limit)
+    return np.clip(advantages, -bound, bound)
+
+
+_LIMIT = Option(
+    key="limit",
+    default=0.0,
+    domain=Number(low=0.0, high=1e6),
+    label="Advantages held within (0: not)",
+    help="Advantages beyond plus and minus this are held there.",
+    trl="not held",
+    verl="not held (OpenRLHF: 10, NeMo-RL: advantage_clip_low and _high)",
+)
+
+WHITENINGS = table(
+    Variant(
+        key="none",
+        label="none",
+        function=none,
+        formula=r"A_{i,t}",
+        source="DeepSeekMath (arXiv 2402.03300)",
+        trl="the default",
+        verl="the default",
+        choose_when="GRPO's own: groups are all that is compared.",
+        options=(_LIMIT,),
+    ),
+    Variant(
+        key="tokens",
+        label="over all tokens",
+        function=tokens,
+        formula=r"\frac{A_{i,t} - \operatorname{mean}(A)}{\sqrt{\operatorname{var}(A) + "
+        r"\mathrm{eps}}}",
+        source="REINFORCE++ (arXiv 2501.03262); verl masked_whiten",
+        trl="not offered",
+        verl="adv_estimator=reinforce_plus_plus, reinforce_plus_plus_baseline",
+        choose_when="Advantages should have one scale over the batch, whatever the groups.",
+        options=(
+            Option(
+                key="ddof",
+                default=1,
+                domain=OneOf({0: "population (n)", 1: "sample (n - 1)"}),
+                label="Variance",
+                help="verl divides by n - 1, OpenRLHF and NeMo-RL by n.",
+                trl="not offered",
+                verl="sample",
+            ),
+            Option(
+                key="eps",
+                default=1e-8,
+                domain=Number(low=0.0, high=1.0),
+                label="eps of the variance",
+                help="A guard of the variance, not of the std.",
+                trl="not offered",
+                verl="1e-8",
+            ),
+            Option(
+                key="guard",
+                default="added",
+                domain=OneOf({"added": "added", "floor": "as the least it can be"}),
+                label="How eps enters",
+                help="verl adds it, OpenRLHF and NeMo-RL take it as a floor.",
+                trl="not offered",
+                verl="added",
+            ),
+            Option(
+                key="count_eps",
+                default=0.0,
+                domain=Number(low=0.0, high=1.0),
+                label="Added to the token count",
+                help="A guard against division by 0; changes the eighth digit.",
+                trl="not offered",
+                verl="1e-8",
+            ),
+            _LIMIT,
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""Conventions: one batch under many settings, what makes them differ, and what people asked."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages._ui import charts, page, panels, trainer_panels
+from pages._ui import conventions_panels as blocks
+from pages._ui.conventions_charts import setting_map
+from pages._ui.conventions_tables import settings_frame
+from pages._ui.conventions_words import advantages_line, farthest_line, switched_line
+from pages._ui.foot import foot
+
+with page.frame("Conventions") as shown:
+    panels.group_head(shown, "conventions")
+    table, picture = st.columns([5, 7], gap="large")
+    with table:
+        panels.heading("Rewards", "One score per completion.")
+        panels.rewards_of_group(shown)
+    base = blocks.chosen()["base"]
+    rows = blocks.rows(shown.scenario)
+    former = None if shown.former is None else blocks.rows(shown.former.scenario)
+    with picture:
+        figure = setting_map(rows, former, "advantages", shown.prompt, palette=shown.palette)
+        panels.chart(figure, "conventions_advantages")
+        panels.plain(advantages_line(rows, shown.prompt))
+    panels.summary(shown)
+
+    panels.heading(
+        "Side by side",
+        "The same rewards and log-probabilities, each time under the defaults of another trainer "
+        "or paper. The largest difference is that of the gradient of any token to the base's.",
+    )
+    blocks.pickers()
+    st.dataframe(settings_frame(rows, base, former), height="content")
+    panels.plain(farthest_line(blocks.farthest_row(shown.scenario, rows), shown.scenario, base))
+    panels.plain(switched_line(blocks.small_enough(shown.scenario)), "caption")
+
+    panels.heading(
+        "One setting against the base",
+        "In the picture: the gradient of each token, less that under the base. Below it: what a "
+        "token of each completion weighs, under all settings side by side.",
+    )
+    said, picture = st.columns([5, 8], gap="large")
+    with said:
+        blocks.one_picker()
+        blocks.one_setting(shown)
+    with picture:
+        gap = blocks.gap_of(shown)
+        figure = charts.token_heatmap(
+            replace(gap.evaluation, token_advantages=gap.gap),
+            "difference",
+            prompts=shown.prompt,
+            palette=shown.palette,
+            selected=shown.selected,
+            titled=False,
+        )
+        panels.chart(figure, "conventions_gap", cells=True)
+        figure = setting_map(rows, former, "weights", shown.prompt, palette=shown.palette)
+        panels.chart(figure, "conventions_weights")
+
+    trainer_panels.settings_block(shown)
+
+    panels.heading(
+        "What people asked",
+        "Public questions on trainers. Each is a batch small enough to check by hand; its answer "
+        "is computed.",
+    )
+    blocks.questions(shown)
+
+    foot(shown)

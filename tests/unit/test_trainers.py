@@ -1,0 +1,347 @@
+"""Conventions as a trainer's settings, and settings as conventions."""
+
+import numpy as np
+import pytest
+
+from grpo_core import STAGES, Conventions, Term, build_scenario
+from grpo_core.presets import PRESETS, differences
+from grpo_core.trainers import (
+    DIALECTS,
+    Entry,
+    applied,
+    from_openrlhf,
+    from_trl,
+    from_verl,
+    recognised,
+    to_openrlhf,
+    to_trl,
+    to_verl,
+)
+from grpo_core.trainers.alike import telling_differences
+from grpo_core.trainers.reading import read
+from grpo_core.trainers.writing import write
+
+# Presets of a framework, its dialect, and what its own lines say otherwise.
+OWN = {
+    "trl-1.16": "trl",
+    "trl-jul26": "trl",
+    "trl-classic": "trl",
+    "trl-rloo-1.16": "trl-rloo",
+    "verl-0.9.1-grpo": "verl",
+    "verl-script-grpo": "verl",
+    "verl-drgrpo": "verl",
+    "verl-dapo": "verl",
+    "openrlhf-0.11-group_norm": "openrlhf",
+    "openrlhf-dr_grpo": "openrlhf",
+}
+BY_KEY = {dialect.key: dialect for dialect in DIALECTS}
+WRITERS = {"trl": to_trl, "verl": to_verl, "openrlhf": to_openrlhf}
+
+
+def small(**arrays):
+    given = {
+        "rewards": [[1.0, 0.0, 0.0, 1.0]],
+        "logp_new": np.full((1, 4, 3), -1.0),
+        "logp_old": np.full((1, 4, 3), -1.1),
+        "logp_ref": np.full((1, 4, 3), -1.2),
+    }
+    return build_scenario(**{**given, **arrays})
+
+
+def shell(setting):
+    """Lines of overrides or flags as a mapping of what they say, for short assertions."""
+    return [line for line in setting.lines if "estimator" not in line]
+
+
+def arguments(setting):
+    return [line.strip().rstrip(",") for line in setting.lines if line.startswith("    ")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.key)
+def test_a_dialect_chooses_every_stage_exactly_once(dialect):
+    assert sorted(dialect.stages()) == sorted(STAGES)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.key)
+def test_rows_of_an_axis_choose_the_same_stages_by_keys_that_have_a_default(dialect):
+    for axis in dialect.axes:
+        assert len({tuple(row.choices) for row in axis}) == 1
+        for row in axis:
+            assert {*row.keys, *row.links, *row.when} <= set(dialect.defaults)
+            for name in row.linked:
+                stage, option = name.split(".")
+                assert option in row.choices[stage].options
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.key)
+def test_every_row_comes_back_from_its_own_lines(dialect):
+    base = read(dialect, {}).conventions
+    for axis in dialect.axes:
+        for row in axis:
+            if row.when:
+                continue
+            conventions = Conventions({**base.choices, **row.choices})
+            setting = write(dialect, conventions)
+            # DRO's beta has no default in verl; a link may have options that no key can hold.
+            assert not [each for each in setting.cannot if not each.option], setting.cannot
+
+
+@pytest.mark.parametrize("preset", OWN)
+def test_a_preset_comes_back_from_the_lines_of_its_own_trainer(preset):
+    conventions, dialect = PRESETS[preset].conventions, BY_KEY[OWN[preset]]
+    setting = write(dialect, conventions)
+    back = read(dialect, _given(dialect, conventions)).conventions
+    told = {f"{each.stage}.{each.option}" for each in setting.cannot}
+    found = {f"{each.stage}.{each.option}" for each in differences(conventions, back)}
+    assert found == told
+    # verl leaves completions without tokens out of every mean over completions.
+    assert told <= ({"aggregation.empty"} if preset == "verl-drgrpo" else set())
+
+
+def _given(dialect, conventions):
+    """What the lines say, caught on its way into text."""
+    caught = {}
+
+    def lines(settings):
+        caught.update(settings)
+        return ()
+
+    write(type(dialect)(**{**vars(dialect), "lines": lines}), conventions)
+    return caught
+
+
+def test_every_framework_preset_of_these_trainers_is_tried():
+    known = {key for key, row in PRESETS.items() if row.kind == "framework"}
+    assert {key for key in known if key.startswith(("trl", "verl", "openrlhf"))} == set(OWN)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("trainer", WRITERS)
+def test_what_a_trainer_cannot_do_is_a_sentence_each(preset, trainer):
+    setting = WRITERS[trainer](PRESETS[preset].conventions)
+    for each in setting.cannot:
+        assert each.stage in STAGES
+        assert each.sentence.endswith(".")
+        assert setting.name in each.sentence
+
+
+def test_defaults_of_trl_need_no_line():
+    assert arguments(to_trl(PRESETS["trl-1.16"].conventions)) == []
+    assert to_trl(PRESETS["trl-1.16"].conventions).text.endswith("GRPOConfig()  # all defaults")
+
+
+def test_classic_trl():
+    setting = to_trl(PRESETS["trl-classic"].conventions)
+    assert arguments(setting) == [
+        'loss_type="grpo"', "use_bias_correction_kl=False", "beta=0.04",
+    ]  # fmt: skip
+    assert setting.cannot == ()
+
+
+def test_dapo_in_verl():
+    setting = to_verl(PRESETS["verl-dapo"].conventions)
+    assert shell(setting) == [
+        "actor_rollout_ref.actor.clip_ratio_high=0.28",
+        "algorithm.filter_groups.enable=True",
+    ]
+    assert setting.lines[1] == "algorithm.adv_estimator=grpo"
+
+
+def test_gspo_in_openrlhf():
+    setting = to_openrlhf(PRESETS["gspo"].conventions)
+    assert "--actor.policy_loss_type gspo" in setting.lines
+    assert "--actor.eps_clip_low_high 0.0003 0.0004" in setting.lines
+
+
+def test_gmpo_and_rloo_get_their_own_configuration():
+    assert "GMPOConfig" in to_trl(PRESETS["gmpo"].conventions).text
+    assert "RLOOConfig" in to_trl(PRESETS["rloo"].conventions).text
+    assert "GRPOConfig" in to_trl(PRESETS["gspo"].conventions).text
+
+
+def test_the_population_std_is_named_as_what_no_trainer_has():
+    for write_setting in WRITERS.values():
+        cannot = write_setting(PRESETS["deepseekmath"].conventions).cannot
+        assert any("population" in each.sentence for each in cannot)
+
+
+def test_a_bound_on_the_ratio_beyond_the_band_is_dual_clip_in_other_words():
+    dual = Conventions.of(surrogate=("dual_clip", {"dual_clip": 3.0}))
+    two = Conventions.of(surrogate=("two_sided", {"delta": 3.0}))
+    assert telling_differences(dual, two) == ()
+    assert "delta=3.0" in arguments(to_trl(dual))
+    assert not [each for each in to_verl(two).cannot if each.stage == "surrogate"]
+    # 1.1 is inside the band of 1.2, where the two part.
+    inside = Conventions.of(surrogate=("two_sided", {"delta": 1.1}))
+    assert [each for each in to_verl(inside).cannot if each.stage == "surrogate"]
+
+
+def test_cispo_bounds_are_offsets_in_verl_and_absolute_in_trl():
+    # epsilon_high 0.2 bounds the weight at 0.2 in TRL and at 1.2 in verl.
+    trl = from_trl({"loss_type": "cispo"}).conventions["surrogate"].options
+    assert (trl["bound"], trl["epsilon_high"]) == ("absolute", 0.2)
+    given = {"actor_rollout_ref.actor.policy_loss.loss_mode": "cispo"}
+    verl = from_verl(given).conventions["surrogate"].options
+    assert (verl["bound"], verl["epsilon_low"], verl["epsilon_high"]) == ("offset", 0.2, 0.2)
+
+
+def test_epsilon_high_follows_epsilon_where_it_is_not_given():
+    for given in ({"epsilon": 0.1}, {"epsilon": 0.1, "epsilon_high": None}):
+        options = from_trl(given).conventions["surrogate"].options
+        assert (options["epsilon_low"], options["epsilon_high"]) == (0.1, 0.1)
+
+
+def test_clip_ratio_alone_says_nothing_in_verl():
+    # actor.yaml sets clip_ratio_low and clip_ratio_high, which go first.
+    reading = from_verl({"actor_rollout_ref.actor.clip_ratio": 0.4})
+    assert reading.conventions["surrogate"].options["epsilon_high"] == 0.2
+    assert len(reading.no_effect) == 1
+
+
+def test_verl_and_openrlhf_say_that_their_default_needs_a_value_network():
+    assert "gae" in from_verl({}).notes[0]
+    assert "gae" in from_openrlhf({}).notes[0]
+    gae = from_verl({"algorithm.adv_estimator": "gae"})
+    assert "grpo is taken" in gae.not_understood[0]
+    assert gae.notes == ()
+
+
+def test_the_kl_of_verl_has_its_three_places():
+    actor = "actor_rollout_ref.actor."
+    off = from_verl({}).conventions["kl"]
+    assert (off.variant, off.options["beta"]) == ("k3", 0.0)
+    loss = from_verl({f"{actor}use_kl_loss": True, f"{actor}kl_loss_type": "mse+"})
+    assert (loss.conventions["kl"].variant, loss.conventions["kl"].options["beta"]) == ("k2", 0.001)
+    assert loss.conventions["kl"].options["gradient"] == "k2"
+    reward = {"algorithm.use_kl_in_reward": True, "algorithm.kl_penalty": "kl"}
+    assert from_verl(reward).conventions["kl"].options["place"] == "reward"
+    tokens = {**reward, "algorithm.adv_estimator": "reinforce_plus_plus"}
+    assert from_verl(tokens).conventions["kl"].options["place"] == "returns"
+
+
+def test_two_filters_of_trl_cannot_be_combined_and_the_second_is_named():
+    reading = from_trl({"top_entropy_quantile": 0.2, "off_policy_mask_threshold": 0.5})
+    assert reading.conventions["selection"].variant == "entropy"
+    assert "off_policy_mask_threshold" in reading.no_effect[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"delta": -1.0}, "delta = -1.0: wanted a number above 0"),
+        ({"loss_type": "ppo"}, "loss_type = ppo: known here are dapo, grpo"),
+        ({"epsilon": "much"}, "epsilon = much: wanted a number"),
+        ({"epsilon": True}, "epsilon = True: wanted a number"),
+        ({"reward_weights": 3.0}, "reward_weights = 3.0: wanted a list"),
+        ({"beta": float("nan")}, "beta = nan: wanted a number"),
+        ({"epsilon_high": [1]}, "epsilon_high = [1]: wanted a number"),
+        ({"epsilon_hihg": 0.3}, "epsilon_hihg = 0.3: no setting of TRL 1.16; did you mean"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_and_the_default_taken(given, said):
+    reading = from_trl(given)
+    assert reading.not_understood[0].startswith(said)
+    assert reading.conventions == from_trl({}).conventions
+
+
+def test_a_bad_epsilon_behind_an_empty_epsilon_high_is_named_once():
+    reading = from_trl({"epsilon": -1.0, "epsilon_high": None})
+    assert [line.split(" =")[0] for line in reading.not_understood] == ["epsilon"]
+
+
+def test_settings_of_the_training_loop_have_no_counterpart():
+    reading = from_trl([Entry(key="learning_rate", value=1e-6, line=4)])
+    assert reading.no_counterpart == ("line 4: learning_rate = 1e-06: has no counterpart here",)
+
+
+def test_thresholds_of_verl_with_two_bounds_mask():
+    key = "algorithm.rollout_correction.rollout_is"
+    masked = from_verl({key: "token", f"{key}_threshold": "0.5_2.0"}).conventions["correction"]
+    options = masked.options
+    assert (options["mode"], options["low"], options["high"]) == ("mask", 0.5, 2.0)
+    held = from_verl({key: "sequence"}).conventions["correction"].options
+    assert (held["mode"], held["low"], held["high"]) == ("truncate", 0.0, 2.0)
+    assert from_verl({key: "token", f"{key}_threshold": "a_b"}).not_understood
+
+
+def test_old_and_short_names_are_known():
+    reading = from_openrlhf({"init_kl_coef": 0.5, "eps_clip_low_high": [0.1, 0.3]})
+    assert reading.conventions["kl"].options["beta"] == 0.5
+    assert reading.conventions["surrogate"].options["epsilon_high"] == 0.3
+    assert from_verl({"clip_ratio_high": 0.28}).no_counterpart == ()
+
+
+def test_a_trainer_is_recognised_by_its_keys():
+    assert recognised([Entry(key="epsilon", value=0.2)]).key == "trl"
+    assert recognised([Entry(key="actor_rollout_ref.rollout.n", value=5)]).key == "verl"
+    assert recognised([Entry(key="algo.kl.init_coef", value=0.1)]).key == "openrlhf"
+    assert recognised([Entry(key="lr", value=0.1)]) is None
+
+
+def test_an_example_gives_group_size_width_and_weights():
+    scenario = small().choose("aggregation", "constant").choose("rewards", "sum_then_normalize")
+    scenario = scenario.with_terms((Term("format", 0.2),), np.zeros((1, 4, 1)))
+    setting = to_trl(scenario.conventions, scenario)
+    assert "num_generations=4" in arguments(setting)
+    assert "max_completion_length=3" in arguments(setting)
+    assert "reward_weights=[1.0, 0.2]" in arguments(setting)
+    assert "format" not in setting.text  # a name from a link has no place in a command
+    verl = to_verl(scenario.conventions, scenario)
+    assert "actor_rollout_ref.rollout.n=4" in verl.lines
+    assert any("weighted sum" in note for note in verl.notes)
+
+
+def test_what_makes_no_difference_in_a_batch_is_marked():
+    scenario = small()
+    verl = {each.option: each.here for each in to_verl(scenario.conventions, scenario).cannot}
+    # Log-ratios of 0.1 meet no clamp of 20; no group of one, no completion without tokens.
+    assert not any(verl[key] for key in ("clamp", "clamp_in", "clamp_out", "alone", "empty"))
+    assert verl["ddof"]
+    far = small(logp_old=np.full((1, 4, 3), -40.0))
+    far = {each.option: each.here for each in to_verl(far.conventions, far).cannot}
+    assert far["clamp"]
+
+
+def test_a_quiet_difference_changes_no_loss():
+    from grpo_core import evaluate
+
+    scenario = small()
+    for each in to_verl(scenario.conventions, scenario).cannot:
+        if not each.here:
+            other = {"alone": "reward", "empty": "drop"}.get(each.option, 20.0)
+            changed = scenario.choose(each.stage, **{each.option: other})
+            assert evaluate(changed).loss == evaluate(scenario).loss
+
+
+def test_read_conventions_are_put_into_an_example():
+    scenario, notes = applied(small(), from_trl({"beta": 0.1, "num_generations": 4}))
+    assert scenario.conventions["kl"].options["beta"] == 0.1
+    assert notes == ()
+
+
+def test_a_stage_without_its_array_stays_and_is_named():
+    scenario, notes = applied(small(), from_trl({"use_vllm": True, "num_generations": 16}))
+    assert scenario.conventions["correction"].variant == "none"
+    assert "logp_sampler" in notes[0]
+    assert "16 completions" in notes[1]
+
+
+def test_weights_go_to_the_terms_they_are_meant_for():
+    terms = (Term("format", 0.2), Term("length", 1.0))
+    scenario = small().choose("rewards", "sum_then_normalize")
+    scenario = scenario.with_terms(terms, np.zeros((1, 4, 2)))
+    changed, notes = applied(scenario, from_trl({"reward_weights": [2.0, 0.5, 0.1]}))
+    assert changed.conventions["rewards"].options["task_weight"] == 2.0
+    assert [term.weight for term in changed.terms] == [0.5, 0.1]
+    assert notes == ()
+    unlike, notes = applied(scenario, from_trl({"reward_weights": [2.0, 0.5]}))
+    assert [term.weight for term in unlike.terms] == [0.2, 1.0]
+    assert "2 were given" in notes[0]
+
+
+def test_terms_stay_in_an_example_under_a_trainer_with_one_reward():
+    scenario = small().choose("rewards", "sum_then_normalize", task_weight=2.0)
+    scenario = scenario.with_terms((Term("format", 0.2),), np.zeros((1, 4, 1)))
+    changed, notes = applied(scenario, from_verl({"algorithm.adv_estimator": "grpo"}))
+    assert changed.conventions["rewards"] == scenario.conventions["rewards"]
+    assert "terms" in notes[0]

@@ -1,0 +1,86 @@
+"""Stage whitening: advantages of all tokens to mean 0 and variance 1."""
+
+import numpy as np
+import pytest
+
+from grpo_core import Conventions, build_scenario, evaluate
+
+# Rewards 3 and -1 with 3 and 1 tokens, minus their mean: 2 2 2 | -2.
+# Mean 1; squares 1 1 1 9 = 12, over 3 or 4.
+MASK = [[[1, 1, 1, 0], [0, 1, 0, 0]]]
+
+
+def whitened(row, dtype=float, advantage="mean_only", rewards=((3.0, -1.0),), mask=MASK, **options):
+    conventions = Conventions.of(advantage=advantage, whitening=(row, options))
+    rewards = np.array(rewards, dtype)
+    return evaluate(build_scenario(rewards=rewards, mask=mask, conventions=conventions))
+
+
+@pytest.mark.parametrize(
+    ("options", "up", "down"),
+    [
+        ({"ddof": 1, "eps": 0.0}, 1 / 2, -3 / 2),
+        ({"ddof": 0, "eps": 0.0}, 1 / 3**0.5, -3 / 3**0.5),
+        ({"ddof": 0, "eps": 1.0}, 1 / 2, -3 / 2),
+        ({"ddof": 0, "eps": 1.0, "guard": "floor"}, 1 / 3**0.5, -3 / 3**0.5),
+        # count 4 + 1: mean .8, squares 3 * 1.44 + 7.84 = 12.16, over 5
+        ({"ddof": 0, "eps": 0.0, "count_eps": 1.0}, 1.2 / 2.432**0.5, -2.8 / 2.432**0.5),
+        ({"ddof": 1, "eps": 0.0, "limit": 1.0}, 1 / 2, -1.0),
+    ],
+    ids=str,
+)
+def test_over_all_tokens_by_hand(options, up, down):
+    computed = whitened("tokens", **options)
+    expected = [[[up, up, up, 0], [0, down, 0, 0]]]
+    np.testing.assert_allclose(computed.token_advantages, expected, rtol=1e-14)
+    assert computed.advantages.tolist() == [[2, -2]]  # as judged, before
+
+
+def test_a_floor_under_the_variance():
+    # Half of the rewards: variance 3/4, below a floor of 1.
+    computed = whitened("tokens", rewards=[[1.5, -0.5]], ddof=0, eps=1.0, guard="floor")
+    assert computed.token_advantages[0, :, 1].tolist() == [0.5, -1.5]
+
+
+def test_the_long_completion_pulls_the_mean():
+    computed = whitened("tokens", eps=0.0)
+    assert computed.token_advantages.sum() == pytest.approx(0, abs=1e-15)
+    assert computed.token_advantages[0, 0, 0] != -computed.token_advantages[0, 1, 1]
+
+
+def test_nothing_is_done_unless_asked_for():
+    assert whitened("none").token_advantages.max() == 2
+    computed = whitened("none", limit=1.5)
+    assert computed.token_advantages.tolist() == [[[1.5] * 3 + [0], [0, -1.5, 0, 0]]]
+
+
+@pytest.mark.parametrize("guard", ["added", "floor"])
+@pytest.mark.parametrize("eps", [0.0, 1e-8])
+def test_equal_advantages_become_0(guard, eps):
+    options = {"guard": guard, "eps": eps}
+    computed = whitened("tokens", advantage="uncompared", rewards=[[1.0, 1.0]], **options)
+    assert not computed.token_advantages.any()
+    assert not whitened("tokens", rewards=[[1.0, 0.0]], mask=np.zeros((1, 2, 4)), **options).loss
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_a_single_token_is_its_own_mean(ddof):
+    computed = whitened("tokens", mask=[[[1], [0]]], ddof=ddof)
+    assert not computed.token_advantages.any()
+
+
+def test_number_type_is_kept():
+    for row in ("none", "tokens"):
+        assert whitened(row, np.float32).token_advantages.dtype == np.float32
+
+
+def test_kl_in_the_returns_is_taken_off_before():
+    # Advantages 2 2 2 | -2 less .1 * (1 1 1) to go: 1.7 1.8 1.9 | -2.
+    scenario = whitened("tokens", eps=0.0).scenario
+    new, ref = np.full((1, 2, 4), -1.0), np.full((1, 2, 4), -1.0)
+    ref[0, 0] = -2.0
+    arrays = {"logp_new": new, "logp_old": new, "logp_ref": ref}
+    moved = scenario.replace(**arrays).choose("kl", "k1", beta=0.1, place="returns")
+    values = np.array([1.7, 1.8, 1.9, -2.0])
+    expected = (values - values.mean()) / values.std(ddof=1)
+    np.testing.assert_allclose(evaluate(moved).token_advantages[0, 0, :3], expected[:3])
