@@ -79,7 +79,7 @@ with page.frame("Shaping") as opened:
             shaping_panels.use_weight(safe.batch_largest, varied, "use_safe_weight")
         share = computed(share_weight, *inputs.given, varied, **inputs.options)
         if share is not None:
-            panels.plain(share_line(share, term))
+            panels.plain(share_line(share, term, safe))
             shaping_panels.use_weight(share.batch, varied, "use_share_weight")
             panels.plain(no_small_line(share, term))
     with logging:

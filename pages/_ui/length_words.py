@@ -52,10 +52,17 @@ def _mildly(weights, prompt):
     pushes = [float(abs(row.push[prompt, g])) for g in (longest, shortest)]
     if longest == shortest or not pushes[1] > pushes[0] * (1 + 1e-6):
         return ""
-    return (
-        f"So under the chosen rule a token of the long wrong answer {longest} is pushed down by "
+    said = (
+        f"Under the chosen rule a token of the long wrong answer {longest} is pushed down by "
         f"{number(pushes[0], 3)}, one of the short wrong answer {shortest} by "
         f"{number(pushes[1], 3)}."
+    )
+    own = weights.advantages[prompt, [longest, shortest]]
+    if np.isclose(*own):
+        return said
+    return (
+        f"{said} Their lengths account for a factor of {number(lengths.min() / lengths.max(), 3)} "
+        f"at most; the rest is their advantages, {number(own[0], 3)} and {number(own[1], 3)}."
     )
 
 

@@ -75,6 +75,13 @@ def _verdict(reached, weight):
     return f"At {weight} eps outweighs the term: most of its push is gone."
 
 
+def _clean(advantages, at):
+    """An advantage with its sign; what is only the rounding of the group's others is 0."""
+    rounding = 1e-12 * float(np.max(np.abs(advantages)))
+    value = float(advantages[at])
+    return number(value if abs(value) > rounding else 0.0, signed=True)
+
+
 def mixed_line(evaluation, curves, prompt, term):
     """What the same weight does in the group as it is; empty where there is nothing to say."""
     shaped, scenario = evaluation.attribution, evaluation.scenario
@@ -87,8 +94,7 @@ def mixed_line(evaluation, curves, prompt, term):
     parts, now = shaped.parts[1 + term, prompt], evaluation.advantages[prompt]
     text = (
         f"In the group as it is, {name} is worth {number(parts[high] - parts[low])} between "
-        f"completion {high} ({number(now[high], signed=True)}) and completion {low} "
-        f"({number(now[low], signed=True)})."
+        f"completion {high} ({_clean(now, high)}) and completion {low} ({_clean(now, low)})."
     )
     if task[high] < task[low] and now[high] > now[low]:
         text += (
@@ -154,8 +160,11 @@ def safe_line(safe, term):
     )
 
 
-def share_line(found, term):
-    """The weight at which the term carries a given share of the spread."""
+def share_line(found, term, safe=None):
+    """The weight at which the term carries a given share of the spread.
+
+    With the `SafeWeight` of the term it also says where that is too large.
+    """
     name, share = quoted(term.name), percent(found.share)
     if found.at_least >= found.share:
         least = percent(found.at_least)
@@ -165,7 +174,10 @@ def share_line(found, term):
         )
     if np.isnan(found.batch):
         return f"At no weight does {name} carry {share} of the spread."
-    return f"At {number(found.batch)} {name} carries {share} of the spread, on average."
+    text = f"At {number(found.batch)} {name} carries {share} of the spread, on average."
+    if safe is not None and abs(found.batch) > abs(safe.batch_largest):
+        text += " That is too much: a worse answer then outranks a better one."
+    return text
 
 
 def no_small_line(found, term):

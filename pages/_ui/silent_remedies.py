@@ -187,7 +187,7 @@ def remedies_line(made):
     if not silent:
         return (
             "Every group of this batch teaches. Filtering and dynamic sampling change nothing; the "
-            "others change sizes only."
+            "others change sizes only, a small bonus those within a group, too."
         )
     refill = made.found.get("refill")
     teaching = total - silent

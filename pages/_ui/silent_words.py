@@ -13,6 +13,11 @@ from .numbers import MISSING, count, number, percent
 def tied_line(evaluation, left):
     """What the tied groups of the batch cost, and what they still do."""
     tied = np.flatnonzero(left.tied)
+    if np.max(np.sum(evaluation.scored, axis=1), initial=0) < 2:
+        return (
+            "Every group has one answer at most: there is nothing to compare it with, so no group "
+            "teaches."
+        )
     if not tied.size:
         return (
             "No group of this batch is tied. Give all answers of one prompt the same reward and "

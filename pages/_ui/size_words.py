@@ -117,9 +117,9 @@ def best_line(view):
 
 def std_line(view):
     """What dividing by the std does to the signal; and that two answers would mislead."""
-    gains = _gains(view.noise)
-    if not gains.size:
-        return ""
+    gains, factors = _gains(view.noise), view.noise["over_std"].factor
+    if not gains.size or np.allclose(factors[np.isfinite(factors)], 1, rtol=1e-6):
+        return ""  # in pairs the std weighs nothing, which is said above
     text = (
         f"Dividing by the std also changes the target: a kind's pull is multiplied by "
         f"{_span(view.noise['over_std'].factor)}. So compare signal to noise: by kind it is "
