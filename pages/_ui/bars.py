@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from .figure import CLEAR, FONT_SIZE, axis, figure, largest, legend_bars, nice_ceiling, unselected
+from .figure import (
+    CLEAR,
+    FONT_SIZE,
+    axis,
+    figure,
+    largest,
+    legend_above,
+    legend_bars,
+    nice_ceiling,
+    unselected,
+)
 from .numbers import count, exact, number
 from .quantities import advantage_title, present
 
@@ -60,10 +70,10 @@ def advantage_bars(evaluation, prompt, *, palette, former=None, pinned=None, sel
             tickvals=[-top, -top / 2, 0, top / 2, top],
             ticktext=[number(tick, 3) for tick in (-top, -top / 2, 0, top / 2, top)],
         ),
-        yaxis=_completions(G, row, palette),
-        shapes=_row_band(prompt, selected, palette),
+        yaxis=completion_axis(G, row, palette),
+        shapes=row_band(prompt, selected, palette),
         annotations=_tied_note(evaluation, prompt, palette),
-        **_legend(palette),
+        **legend_above(palette),
     )  # fmt: skip
 
 
@@ -160,27 +170,16 @@ def _keys(ghost, pinned, palette):
     return legend_bars(looks)
 
 
-def _legend(palette):
-    """A legend in one line above the plot, inside the margin that is kept for it."""
-    return {
-        "showlegend": True,
-        "legend": {
-            "orientation": "h", "x": 1, "xanchor": "right",
-            "y": 1, "yref": "container", "yanchor": "top",
-            "font": {"size": FONT_SIZE, "color": palette.faint}, "itemclick": False,
-            "itemdoubleclick": False, "bgcolor": CLEAR, "traceorder": "normal",
-        }
-    }  # fmt: skip
-
-
-def _completions(G, row, palette):
+def completion_axis(G, row, palette):
+    """The axis that numbers completions downwards, as densely as rows of `row` pixels allow."""
     step = max(round(14 / row + 0.49), 1)
     ticks = list(range(0, G, step))
     return axis("completion", palette=palette, range=[G - 0.5, -0.5], tickvals=ticks,
                 ticktext=[f"{tick} " for tick in ticks])  # fmt: skip
 
 
-def _row_band(prompt, selected, palette):
+def row_band(prompt, selected, palette):
+    """A band behind the selected completion, if it is one of this prompt."""
     if selected is None or selected[0] != prompt:
         return []
     g = selected[1]
@@ -250,6 +249,6 @@ def formula_bars(comparison, *, palette, title="advantage"):
         barmode="overlay",
         xaxis=axis(title, palette=palette, range=[-top, top], nticks=7, zeroline=True,
                    zerolinecolor=palette.neutral, zerolinewidth=1),
-        yaxis=_completions(G, row, palette),
-        **_legend(palette),
+        yaxis=completion_axis(G, row, palette),
+        **legend_above(palette),
     )  # fmt: skip

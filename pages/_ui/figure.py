@@ -144,3 +144,16 @@ def legend_bars(looks):
          "showlegend": True, "hoverinfo": "skip"}
         for name, marker in looks if len(looks) > 1
     ]  # fmt: skip
+
+
+def legend_above(palette):
+    """A legend in one line above the plot, inside the margin that is kept for it."""
+    return {
+        "showlegend": True,
+        "legend": {
+            "orientation": "h", "x": 1, "xanchor": "right",
+            "y": 1, "yref": "container", "yanchor": "top",
+            "font": {"size": FONT_SIZE, "color": palette.faint}, "itemclick": False,
+            "itemdoubleclick": False, "bgcolor": CLEAR, "traceorder": "normal",
+        },
+    }  # fmt: skip

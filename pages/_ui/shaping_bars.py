@@ -2,8 +2,18 @@
 
 import numpy as np
 
-from .bars import HEADER, ROW
-from .figure import CLEAR, FAR, FONT_SIZE, axis, figure, largest, nice_ceiling, unselected
+from .bars import HEADER, ROW, completion_axis, row_band
+from .figure import (
+    CLEAR,
+    FAR,
+    FONT_SIZE,
+    axis,
+    figure,
+    largest,
+    legend_above,
+    nice_ceiling,
+    unselected,
+)
 from .numbers import MISSING, count, exact, number
 from .quantities import advantage_title, present
 
@@ -78,8 +88,8 @@ def part_bars(evaluation, prompt, *, palette, former=None, pinned=None, selected
             tickvals=[-top, -top / 2, 0, top / 2, top],
             ticktext=[number(tick, 3) for tick in (-top, -top / 2, 0, top / 2, top)],
         ),
-        yaxis=_completions(G, row, palette),
-        shapes=_row_band(prompt, selected, palette),
+        yaxis=completion_axis(G, row, palette),
+        shapes=row_band(prompt, selected, palette),
         **legend_above(palette),
     )  # fmt: skip
 
@@ -155,36 +165,6 @@ def _written(now, scored, reach, before, y, top, palette):
         ],
         "textposition": ["middle left" if now[g] < 0 else "middle right" for g in y.tolist()],
         "textfont": {"size": FONT_SIZE, "color": palette.text},
-    }  # fmt: skip
-
-
-def _completions(G, row, palette):
-    step = max(round(14 / row + 0.49), 1)
-    ticks = list(range(0, G, step))
-    return axis("completion", palette=palette, range=[G - 0.5, -0.5], tickvals=ticks,
-                ticktext=[f"{tick} " for tick in ticks])  # fmt: skip
-
-
-def _row_band(prompt, selected, palette):
-    if selected is None or selected[0] != prompt:
-        return []
-    g = selected[1]
-    return [{
-        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": g - 0.46, "y1": g + 0.46,
-        "fillcolor": palette.panel, "line": {"color": palette.line, "width": 1}, "layer": "below",
-    }]  # fmt: skip
-
-
-def legend_above(palette):
-    """A legend in one line above the plot."""
-    return {
-        "showlegend": True,
-        "legend": {
-            "orientation": "h", "x": 1, "xanchor": "right",
-            "y": 1, "yref": "container", "yanchor": "top",
-            "font": {"size": FONT_SIZE, "color": palette.faint}, "itemclick": False,
-            "itemdoubleclick": False, "bgcolor": CLEAR, "traceorder": "normal",
-        },
     }  # fmt: skip
 
 

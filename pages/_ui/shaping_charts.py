@@ -4,9 +4,9 @@ import numpy as np
 
 from grpo_core.shaping_parts import COMBINE
 
-from .figure import FONT_SIZE, figure, largest, nice_ceiling, unselected
+from .figure import FONT_SIZE, figure, largest, legend_above, nice_ceiling, unselected
 from .numbers import number
-from .shaping_bars import legend_above, short
+from .shaping_bars import short
 from .weight_axis import centred_axis, panel_title, rule, weight_axis
 
 _DASHES = ("solid", "dash", "dot")  # one for each way of combining

@@ -3,9 +3,9 @@
 import numpy as np
 
 from .bars import HEADER
-from .figure import FAR, axis, figure, nice_ceiling, unselected
+from .figure import FAR, axis, figure, legend_above, nice_ceiling, unselected
 from .numbers import percent
-from .shaping_bars import SHOWN_NAMES, component_look, legend_above, plain, short
+from .shaping_bars import SHOWN_NAMES, component_look, plain, short
 
 _MOST = 96  # bars; the sentence beside them is about all
 

@@ -4,9 +4,8 @@ import numpy as np
 
 from grpo_core.shaping_potential import CREDITS
 
-from .figure import CLEAR, FONT_SIZE, axis, figure, largest, nice_ceiling, unselected
+from .figure import CLEAR, FONT_SIZE, axis, figure, largest, legend_above, nice_ceiling, unselected
 from .numbers import number
-from .shaping_bars import legend_above
 from .weight_axis import centred_axis, panel_title, rule, weight_axis
 
 _ROW = 40  # pixels of a rule of credit: its name above its bar
