@@ -1,6 +1,6 @@
 """OpenRLHF 0.11: flags of train_ppo_ray."""
 
-from .settings import Derived, Dialect, Link, Row
+from .settings import Derived, Dialect, Link, Row, fixed
 
 _COUNT = {"empty": "drop", "count_eps": 1e-8}
 _LARGE = 1_000_000  # a bound that nothing reaches
@@ -128,11 +128,7 @@ _ENTROPY = (
     Row(choices={"entropy": "none"}, keys={"actor.entropy_coef": None}),
     Row(choices={"entropy": "bonus"}, links={"actor.entropy_coef": "entropy.coefficient"}),
 )
-_FIXED = (
-    (Row(choices={"truncated": "keep"}),),
-    (Row(choices={"selection": "all"}),),
-    (Row(choices={"accumulation": "factor"}),),
-)
+_FIXED = fixed(truncated="keep", selection="all", accumulation="factor")
 
 
 def _lines(settings):

@@ -90,6 +90,11 @@ class Row:
         return {option for link in self.links.values() for option in link.options}
 
 
+def fixed(**choices):
+    """Axes of stages that a trainer has no key for: a variant of each stage, in this order."""
+    return tuple((Row(choices={stage: variant}),) for stage, variant in choices.items())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Derived:
     """The default of a key that stands for the value of another one."""

@@ -2,7 +2,7 @@
 
 import json
 
-from .settings import TASK_WEIGHT, UNSET, Derived, Dialect, Link, Row
+from .settings import TASK_WEIGHT, UNSET, Derived, Dialect, Link, Row, fixed
 
 _BAND = {"epsilon": "surrogate.epsilon_low", "epsilon_high": "surrogate.epsilon_high"}
 _LENGTH = {
@@ -164,11 +164,7 @@ _ENTROPY = (
         note="TRL averages the entropy over tokens, whatever loss_type is.",
     ),
 )
-_FIXED = (
-    (Row(choices={"whitening": "none"}),),
-    (Row(choices={"tied": "keep"}),),
-    (Row(choices={"accumulation": "factor"}),),
-)
+_FIXED = fixed(whitening="none", tied="keep", accumulation="factor")
 _SHARED = {
     "epsilon": 0.2,
     "epsilon_high": Derived(key="epsilon"),

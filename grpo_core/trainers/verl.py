@@ -1,6 +1,6 @@
 """verl 0.9.1: override lines of its configuration."""
 
-from .settings import TASK_WEIGHT, UNSET, Dialect, Link, Row
+from .settings import TASK_WEIGHT, UNSET, Dialect, Link, Row, fixed
 
 _ACTOR = "actor_rollout_ref.actor."
 _LOSS = f"{_ACTOR}policy_loss.loss_mode"
@@ -222,11 +222,7 @@ _ENTROPY = (
     Row(choices={"entropy": "none"}, keys={f"{_ACTOR}entropy_coeff": 0}),
     Row(choices={"entropy": "bonus"}, links={f"{_ACTOR}entropy_coeff": "entropy.coefficient"}),
 )
-_FIXED = (
-    (Row(choices={"truncated": "keep"}),),
-    (Row(choices={"selection": "all"}),),
-    (Row(choices={"accumulation": "factor"}),),
-)
+_FIXED = fixed(truncated="keep", selection="all", accumulation="factor")
 
 
 def _lines(settings):

@@ -22,7 +22,7 @@ class Answer:
     numbers: dict
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Question:
     """One row of `QUESTIONS`.
 
@@ -31,12 +31,12 @@ class Question:
     """
 
     key: str
-    topic: str
     framework: str
     thread: str
     asks: str
     build: Callable
     solve: Callable
+    topic: str
 
     @cached_property
     def scenario(self):

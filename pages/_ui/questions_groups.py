@@ -1,5 +1,7 @@
 """Questions on rewards and advantages: what a group's answers are worth."""
 
+from functools import partial
+
 import numpy as np
 
 from grpo_core import Choice, Term, evaluate
@@ -9,7 +11,7 @@ from grpo_core.presets import PRESETS
 from .numbers import number
 from .question_row import Answer, Question, group, listed, on_policy
 
-_TOPIC = "Rewards and advantages"
+_row = partial(Question, topic="Rewards and advantages")
 _POPULATION = ("mean_std", {"ddof": 0, "eps": 1e-8})
 
 
@@ -194,13 +196,6 @@ def _constant_answer(scenario):
         "no number.",
         {"advantages": a},
     )
-
-
-def _row(key, framework, thread, asks, build, solve):
-    return Question(
-        key=key, topic=_TOPIC, framework=framework, thread=thread, asks=asks, build=build,
-        solve=solve,
-    )  # fmt: skip
 
 
 ROWS = (

@@ -1,6 +1,7 @@
 """Questions on the KL term: its sign, its size, and whose gradient it has."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from grpo_core import evaluate
 from .numbers import number
 from .question_row import Answer, Question, listed, tokens
 
-_TOPIC = "KL to the reference"
+_row = partial(Question, topic="KL to the reference")
 
 
 def _kl(scenario, variant=None, **options):
@@ -101,13 +102,6 @@ def _k1_answer(scenario):
         "gradient of the KL. What is left of k1 is noise, and beta makes it louder.",
         by_logit,
     )
-
-
-def _row(key, framework, thread, asks, build, solve):
-    return Question(
-        key=key, topic=_TOPIC, framework=framework, thread=thread, asks=asks, build=build,
-        solve=solve,
-    )  # fmt: skip
 
 
 ROWS = (

@@ -1,5 +1,7 @@
 """Questions on the loss: how tokens are averaged, and over what."""
 
+from functools import partial
+
 import numpy as np
 
 from grpo_core import evaluate
@@ -7,7 +9,7 @@ from grpo_core import evaluate
 from .numbers import count, number
 from .question_row import Answer, Question, listed, on_policy, tokens
 
-_TOPIC = "Loss and averages"
+_row = partial(Question, topic="Loss and averages")
 
 
 def _loss(scenario, variant, **options):
@@ -174,13 +176,6 @@ def _tied():
     scenario = tokens([[-1.0], [-1.0]], ref=[[-0.5], [-0.5]], advantages=[1, 1],
                       kl=("k3", {"beta": 0.04}))  # fmt: skip
     return scenario.choose("advantage", "mean_std", ddof=1, eps=1e-4)
-
-
-def _row(key, framework, thread, asks, build, solve):
-    return Question(
-        key=key, topic=_TOPIC, framework=framework, thread=thread, asks=asks, build=build,
-        solve=solve,
-    )  # fmt: skip
 
 
 ROWS = (

@@ -1,6 +1,7 @@
 """Questions on ratios: what is clipped, and what corrects for another engine's sampling."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from grpo_core.presets import PRESETS
 from .numbers import number, percent
 from .question_row import Answer, Question, listed, tokens
 
-_TOPIC = "Ratios and clipping"
+_row = partial(Question, topic="Ratios and clipping")
 
 
 def _moved(ratios, advantages, **choices):
@@ -136,13 +137,6 @@ def _numerator_answer(scenario):
         "ratio has it already.",
         {"right": right, "wrong": wrong},
     )
-
-
-def _row(key, framework, thread, asks, build, solve):
-    return Question(
-        key=key, topic=_TOPIC, framework=framework, thread=thread, asks=asks, build=build,
-        solve=solve,
-    )  # fmt: skip
 
 
 _DAPO = PRESETS["dapo"].conventions["surrogate"]
