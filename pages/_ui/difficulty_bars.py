@@ -66,7 +66,7 @@ def prompt_bars(columns, *, palette, title, colors=None, chosen=None, notes=None
 
 
 def _beside(notes, p):
-    return f"<br>{notes[p]}" if notes is not None and notes[p] else ""
+    return f" <br>{notes[p]}" if notes is not None and notes[p] else ""
 
 
 def _describe(values, title, P):

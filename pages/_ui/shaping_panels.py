@@ -32,6 +32,7 @@ def terms_editor(shown):
     beside = terms_to_read(shown.evaluation, prompt)
     editors.editor(
         editors.table_key("terms", prompt), source, beside=beside if len(beside.columns) else None,
+        after=True,  # what is edited stays in sight on a phone
         labels={TASK: "task", **term_labels(shown.scenario)},
     )  # fmt: skip
 

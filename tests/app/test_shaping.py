@@ -195,3 +195,11 @@ def test_what_is_too_large_to_be_added_up_is_a_sentence():
     app = opened(build_scenario(rewards=[[1e308, -1e308]]))
     assert "too large to be added up" in said(app)
     assert figures(app)
+
+
+def test_what_is_edited_stands_left_of_the_text_that_is_only_read():
+    """On a phone the last columns are out of sight."""
+    app = example("recorded-step-bonus")
+    columns = list(app.data_editor[0].value.columns)
+    assert columns[0] == "task"
+    assert columns.index("0") < columns.index("text")

@@ -137,6 +137,19 @@ def test_expected_and_observed_share_stand_side_by_side():
     says(words, "that may be chance")
 
 
+@pytest.mark.parametrize(
+    ("rewards", "words"),
+    [
+        ([[1, 0]], "0 of 1 group is tied"),
+        ([[1, 1]], "1 of 1 group is tied"),
+        ([[1, 1], [1, 0]], "1 of 2 groups is tied"),
+        ([[1, 0], [0, 1]], "0 of 2 groups are tied"),
+    ],
+)
+def test_the_verb_agrees_with_the_groups_counted(rewards, words):
+    says(silent_words.observed_line(silent(kinds([0.5], batch(rewards)))), words)
+
+
 def test_ties_beyond_chance_say_which_way():
     many = batch(np.ones((40, 4)))
     says(silent_words.observed_line(silent(kinds([0.5], many))), "easier or harder than")
