@@ -89,8 +89,8 @@ def observed_line(now):
         return "No group of the batch has two scores."
     text = (
         f"In the batch {now.batch_tied} of {count(n, 'group')} "
-        f"{'is' if 1 in (now.batch_tied, n) else 'are'} tied, {percent(now.batch_tied / n)}. If its "
-        f"prompts were drawn from the table, {percent(now.batch_expected)} would be expected"
+        f"{'is' if 1 in (now.batch_tied, n) else 'are'} tied, {percent(now.batch_tied / n)}. "
+        f"If its prompts were drawn from the table, {percent(now.batch_expected)} would be expected"
     )
     surprise = now.surprise
     if not np.isfinite(surprise):
