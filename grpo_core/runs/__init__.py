@@ -1,0 +1,1 @@
+"""Training runs: groups of many steps, their log, and what both say together."""

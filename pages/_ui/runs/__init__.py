@@ -1,0 +1,1 @@
+"""Files of training runs: opened, bounded, and read into one `Run`, whoever wrote them."""
