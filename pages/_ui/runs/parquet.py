@@ -1,0 +1,221 @@
+"""Parquet: what its footer promises, checked first, and the columns that are needed."""
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .arrow_text import as_texts, is_text, plain
+from .bounds import check_bound
+from .records import RunFileError
+
+MAGIC = b"PAR1"
+CONTAINERS = 100_000  # parts of a footer: columns, row groups
+PLAIN_BYTES = 256_000_000  # texts that cannot become larger are read without a dictionary
+
+
+def footer(source):
+    """The footer of a Parquet file: its schema, its rows, the sizes of its columns.
+
+    Raises
+    ------
+    RunFileError
+        No Parquet, or more than `bounds.BOUNDS` allows.
+    """
+    length = _footer_bytes(source)
+    check_bound("footer bytes", length, source.name)
+    try:
+        with _opened(source) as file:
+            found = pq.ParquetFile(file, thrift_container_size_limit=CONTAINERS)
+            metadata, schema = found.metadata, found.schema_arrow
+    except (pa.ArrowException, OSError, ValueError):
+        raise _damaged(source) from None
+    check_bound("columns", len(schema.names), source.name)
+    check_bound("rows", metadata.num_rows, source.name)
+    twice = {name for name in schema.names if schema.names.count(name) > 1}
+    if twice:
+        raise RunFileError(
+            f"{source.name} has two columns called {min(twice)!r}. Rename one and open it again."
+        )
+    return metadata, schema
+
+
+def kinds(schema):
+    """(name, kind) of each column: 'number', 'text' or 'other'."""
+    return tuple((field.name, _kind(field.type)) for field in schema)
+
+
+def read_columns(source, names, detail, row_groups=None):
+    """Columns of a Parquet file, each one Arrow array.
+
+    Parameters
+    ----------
+    source : Source
+    names : sequence of str
+    detail : (metadata, schema) of `footer`
+    row_groups : sequence of int, optional
+        Those alone.
+
+    Returns
+    -------
+    dict from name to pyarrow.Array
+
+    Raises
+    ------
+    RunFileError
+        Damaged, or larger once unpacked than what is read.
+    """
+    metadata, schema = detail
+    wanted = set(names)
+    dictionaries = _bounded(source, wanted, metadata)
+    try:
+        with _opened(source) as file:
+            opened = pq.ParquetFile(
+                file, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
+            )
+            columns = [name for name in schema.names if name in wanted]
+            if row_groups is None:
+                table = opened.read(columns=columns, use_threads=False)
+            else:
+                table = opened.read_row_groups(row_groups, columns=columns, use_threads=False)
+            return {name: _whole(table.column(name)) for name in columns}
+    except (pa.ArrowException, OSError, ValueError):
+        raise _damaged(source) from None
+
+
+def numbers(array, name, source):
+    """A column as floats, (N,); NaN where blank. Lists of one element count as that element.
+
+    Raises
+    ------
+    RunFileError
+        A text that is no number: its row and what came.
+    """
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return numbers(array.cast(kind.value_type), name, source)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _single(array, name, source)
+    if pa.types.is_null(kind):
+        return np.full(len(array), np.nan)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return np.array([_number(text, row, name, source) for row, text in _texts(array)])
+    try:
+        return np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, ValueError):
+        raise RunFileError(
+            f"{source.name}: column {name!r} holds {kind}, which are no numbers. Choose another."
+        ) from None
+
+
+def texts_of_rows(source, names, detail, rows):
+    """Texts of some rows, read again: a list for each name, in the order of `rows`."""
+    metadata, _ = detail
+    rows = np.asarray(rows, dtype=np.int64)
+    sizes = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    ends = np.cumsum(sizes)
+    groups = np.unique(np.searchsorted(ends, rows, side="right"))
+    read = read_columns(source, [name for name in names if name], detail, groups.tolist())
+    starts = np.concatenate([[0], np.cumsum(np.take(sizes, groups))])[:-1]
+    group = np.searchsorted(ends, rows, side="right")
+    at = rows - (ends - sizes)[group] + starts[np.searchsorted(groups, group)]
+    return [_listed(read[name].take(pa.array(at)), source) if name else None for name in names]
+
+
+def _listed(array, source):
+    return [text or "" for text in plain(as_texts(array, source.name), source.name).to_pylist()]
+
+
+def _bounded(source, wanted, metadata):
+    """Check what the columns unpack to; names of text columns to be kept as dictionaries."""
+    unpacked, dictionaries = 0, []
+    for index in range(metadata.num_columns):
+        path = metadata.schema.column(index).path
+        if path.split(".")[0] not in wanted:
+            continue
+        chunks = [
+            metadata.row_group(group).column(index) for group in range(metadata.num_row_groups)
+        ]
+        values = sum(chunk.num_values for chunk in chunks)
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        check_bound("values", values, f"{source.name}, column {path!r},")
+        unpacked += size
+        if chunks and chunks[0].physical_type == "BYTE_ARRAY" and values * size > PLAIN_BYTES:
+            dictionaries.append(path)
+    check_bound("text bytes", unpacked, source.name)
+    return dictionaries
+
+
+def _footer_bytes(source):
+    """Length of the footer, from the last eight bytes."""
+    if source.size < 12:
+        raise _damaged(source)
+    with _opened(source) as file:
+        file.seek(source.size - 8)
+        tail = file.read(8)
+    if tail[4:] != MAGIC:
+        raise RunFileError(
+            f"{source.name} is no complete Parquet file: its end is missing. "
+            "It may still be written or was cut off; copy it again."
+        )
+    return int.from_bytes(tail[:4], "little")
+
+
+def _opened(source):
+    return open(source.path, "rb") if source.path else io.BytesIO(source.read())
+
+
+def _damaged(source):
+    return RunFileError(f"{source.name} is damaged: it cannot be read as Parquet. Copy it again.")
+
+
+def _whole(column):
+    """One array of a chunked column."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _kind(kind):
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return "number"
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return "number"
+    if pa.types.is_list(kind) and _kind(kind.value_type) == "number":
+        return "other"
+    return "text" if is_text(kind) else "other"
+
+
+def _single(array, name, source):
+    counts = np.diff(array.offsets.to_numpy())
+    if np.any(counts > 1):
+        row = int(np.argmax(counts > 1))
+        raise RunFileError(
+            f"{source.name}: column {name!r}, row {row} is a list of {counts[row]} values; "
+            "wanted one number. Choose another column."
+        )
+    found = np.full(len(array), np.nan)
+    found[counts == 1] = numbers(array.flatten(), name, source)
+    return found
+
+
+def _texts(array):
+    return enumerate(array.to_pylist())
+
+
+def _number(text, row, name, source):
+    if text is None or not text.strip():
+        return np.nan
+    try:
+        return float(text)
+    except ValueError:
+        raise RunFileError(
+            f"{source.name}: column {name!r}, row {row} is {text[:40]!r}; wanted a number. "
+            "Choose another column."
+        ) from None

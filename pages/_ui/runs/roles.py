@@ -1,0 +1,104 @@
+"""Roles of columns: what a name says, and where it says too little to be sure."""
+
+import re
+from dataclasses import replace
+
+from .heads import Column
+
+# role: the names that mean it, in small letters. The first column that fits has the role.
+NAMES = {
+    "step": ("step", "global_step", "training_step", "iteration"),
+    "group": ("group", "group_id", "group_index", "problem_id", "prompt_id", "uid", "task_id"),
+    "prompt": ("prompt", "prompts", "input", "question", "problem", "query", "instruction"),
+    "completion": ("completion", "completions", "output", "response", "answer", "generation"),
+    "advantage": ("advantage", "advantages"),
+    "length": ("num_output_tokens", "completion_length", "response_length", "completion_tokens"),
+    "total": ("reward", "rewards", "score", "total", "total_reward", "reward_total"),
+}
+TEXTS = ("prompt", "completion")
+KEYS = ("step", "group")  # may be numbers or texts
+TERM = re.compile(r"reward|penalty|bonus", re.IGNORECASE)
+MEASURE = re.compile(
+    r"acc|accuracy|correct|pass|entropy|length|tokens|kl|logp|pred|id$|index", re.IGNORECASE
+)
+EXAMPLE_CHARACTERS = 60
+
+
+def guessed(names_and_kinds, other="term", ask=True):
+    """Columns with the role that their names suggest.
+
+    Parameters
+    ----------
+    names_and_kinds : sequence of (name, kind)
+    other : str
+        Role of numbers whose name says nothing.
+    ask : bool
+        Whether numbers that no name of `NAMES` explains are for a person to decide.
+
+    Returns
+    -------
+    tuple of Column
+    """
+    named = _by_name(names_and_kinds)
+    columns = tuple(
+        Column(name, kind, named[name])
+        if name in named
+        else Column(name, kind, *_by_looks(name, kind, other, ask))
+        for name, kind in names_and_kinds
+    )
+    return total_alone_is_a_term(columns)
+
+
+def total_alone_is_a_term(columns):
+    """The only reward of a file is the one term of its total."""
+    if any(column.role == "term" for column in columns):
+        return columns
+    return tuple(
+        replace(column, role="term") if column.role == "total" else column for column in columns
+    )
+
+
+def with_examples(columns, first):
+    """The columns, each with its value in the first record as a short text."""
+    return tuple(
+        replace(column, example=shortened(first[column.name])) if column.name in first else column
+        for column in columns
+    )
+
+
+def shortened(value):
+    """A value as one short line of text."""
+    if isinstance(value, (list, tuple)) and len(value) == 1:
+        return shortened(value[0])
+    text = "" if value is None else str(value)[: 4 * EXAMPLE_CHARACTERS]
+    text = "".join(char if char.isprintable() else " " for char in text)
+    return text if len(text) <= EXAMPLE_CHARACTERS else text[: EXAMPLE_CHARACTERS - 1] + "…"
+
+
+def _by_name(names_and_kinds):
+    """Column -> role, a column for each role at most."""
+    found = {}
+    small = {}
+    for name, kind in names_and_kinds:
+        small.setdefault(name.strip().lower(), (name, kind))
+    for role, words in NAMES.items():
+        for word in words:
+            name, kind = small.get(word, ("", "other"))
+            if name and name not in found and _can_be(role, kind):
+                found[name] = role
+                break
+    return found
+
+
+def _can_be(role, kind):
+    if role in TEXTS:
+        return kind != "number"
+    return role in KEYS or kind == "number"
+
+
+def _by_looks(name, kind, other, ask):
+    if kind != "number":
+        return "ignore", False
+    if TERM.search(name):
+        return "term", ask
+    return ("measure" if MEASURE.search(name) else other), ask
