@@ -22,6 +22,7 @@ from grpo_core.arrays import as_array
 
 from .documents import assembled, check_table, laid_out, listed_arrays, said, with_infinities
 from .limits import check_lists, check_sizes
+from .npz_member import BadMember, read_member
 
 FORMAT = "grpo-explorer 1"
 JSON_LIMIT = 20_000_000  # characters
@@ -161,24 +162,8 @@ def _members(archive):
 
 
 def _member(archive, entry, key):
-    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise zipfile.BadZipFile
-    data = archive.read(entry)
-    stream, kinds = io.BytesIO(data), "fiub" if key in ARRAYS else "U"
     try:
-        version = np.lib.format.read_magic(stream)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, _, dtype = read_header(stream)
-        size = dtype.itemsize
-        for length in shape:
-            size *= length
-        if dtype.kind not in kinds or len(shape) > 3 or size != len(data) - stream.tell():
-            raise ValueError
-        stream.seek(0)
-        return np.lib.format.read_array(stream, allow_pickle=False)
-    except Exception:  # NumPy reads headers with Python's tokenizer, which may raise anything
-        wanted = "text" if kinds == "U" else "numbers"
+        return read_member(archive, entry, "fiub" if key in ARRAYS else "U")
+    except BadMember:
+        wanted = "numbers" if key in ARRAYS else "text"
         raise ScenarioError(f"The array {key!r} of the file is damaged or not {wanted}.") from None
