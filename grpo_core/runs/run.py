@@ -5,7 +5,7 @@ K reward terms; S logged steps.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import ScenarioError
 from ..numerics import total
 
+_TIED = 1e-6  # spread of float32 sums, of the largest reward
 UNITS = ("tokens", "characters")
 
 
@@ -157,6 +158,34 @@ def total_rewards(run, weights):
     known = ~np.isnan(run.terms) & run.present[..., None]
     weighted = np.where(known, run.terms, 0.0) * weights
     return np.where(np.any(known, axis=-1), total(weighted, axis=-1), np.nan)
+
+
+def tied_groups(run, totals):
+    """Groups of two or more totals that are all equal to the precision of float32, (Q,)."""
+    scored = np.isfinite(totals) & run.present
+    low = np.min(np.where(scored, totals, np.inf), axis=1)
+    high = np.max(np.where(scored, totals, -np.inf), axis=1)
+    several = np.sum(scored, axis=1) > 1
+    spread = np.where(several, high - low, 0.0)
+    size = np.max(np.where(scored, np.abs(totals), 0.0), axis=1)
+    return several & (spread <= _TIED * size)
+
+
+def groups_of(run, keep):
+    """A run with the groups only that a boolean or an index array keeps."""
+    optional = {
+        name: None if getattr(run, name) is None else getattr(run, name)[keep]
+        for name in ("totals", "advantages", "lengths")
+    }
+    return replace(
+        run,
+        steps=run.steps[keep],
+        present=run.present[keep],
+        terms=run.terms[keep],
+        rows=run.rows[keep],
+        measures={name: of[keep] for name, of in run.measures.items()},
+        **optional,
+    )
 
 
 def _shaped(name, value, shape, dtype=np.float64):

@@ -1,0 +1,192 @@
+"""Which convention made the logged advantages: every rule tried, the one that fits best kept.
+
+What advantages cannot tell is said as well: a rule that divides by a standard deviation fixes
+only the ratio of the weights, and eps in units of the first. The scale comes from elsewhere,
+the logged total reward or the totals of the file.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ScenarioError
+from .rules import Rule, judge
+from .run import tied_groups, total_rewards
+from .trial import KNOWN_EPS, Tried, error_of, off_by, shortest, tried_rules
+from .weights import in_first, scale_of_log, weights_of_log, weights_of_totals
+
+_NEAR = 0.05  # a known eps this near is the one
+TOLERANCE = 1e-3  # of a group that fits; float32 alone makes some 1e-6, another ddof 0.03
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """How a run's advantages come from its rewards.
+
+    Attributes
+    ----------
+    rule : Rule or None
+        None where nothing was logged to compare with, or no rule fits half of the groups.
+    weights : ndarray, (K,)
+        In units of the first weight unless ``scale`` says where their scale comes from.
+    scale : {'advantages', 'log', 'totals', 'given', 'one', 'unknown', 'assumed'}
+        'one': there is one term, taken as it is. 'assumed': nothing tells, 1 each.
+    fixed : ndarray of bool, (K,)
+        Terms whose weight is told by anything.
+    ambiguous : bool
+        Other weights would do as well: terms move together.
+    eps : float
+        In the unit of the weights.
+    eps_found : bool
+        Whether the advantages tell it from 0.
+    error : float
+        Largest error in the groups that are not tied and fit.
+    predicted : ndarray or None, (Q, G)
+    off : ndarray, (Q,)
+        Largest error of each group; NaN where no advantage was logged.
+    tied : ndarray of bool, (Q,)
+        All totals equal, two or more of them.
+    misfits : ndarray of int
+        Groups that are not tied and do not fit, the worst first.
+    residue : float
+        Largest advantage logged in a tied group, where 0 would be right.
+    tried : tuple of Tried
+        All rules, best first.
+    """
+
+    rule: Rule | None
+    weights: np.ndarray
+    scale: str
+    fixed: np.ndarray
+    ambiguous: bool
+    eps: float
+    eps_found: bool
+    error: float
+    predicted: np.ndarray | None
+    off: np.ndarray
+    tied: np.ndarray
+    misfits: np.ndarray
+    residue: float
+    tried: tuple[Tried, ...]
+
+
+def fit(run, log=None, *, weights=None):
+    """Find the convention of a run, as far as its files tell.
+
+    Parameters
+    ----------
+    run : Run
+    log : RunLog, optional
+    weights : array-like, (K,), optional
+        Weights that are known from elsewhere, such as the settings of the run.
+
+    Returns
+    -------
+    Fit
+    """
+    elsewhere = _elsewhere(run, log) if weights is None else (_given(run, weights), "given")
+    if run.advantages is None or not np.any(np.isfinite(run.advantages[run.present])):
+        return _unlogged(run, elsewhere)
+    tried = tried_rules(run, elsewhere[0])
+    return _explained(run, log, tried, elsewhere) if tried else _unlogged(run, elsewhere)
+
+
+def _given(run, weights):
+    values = np.array(weights, dtype=np.float64)
+    if values.shape != (len(run.names),) or not np.all(np.isfinite(values)):
+        raise ScenarioError(f"weights: wanted a finite number for each of {run.names}")
+    return values
+
+
+def _elsewhere(run, log):
+    """Weights that totals or a log tell, and which of the two; (None, '') if neither."""
+    for where, found in (("totals", weights_of_totals(run)), ("log", weights_of_log(run, log))):
+        if found is not None:
+            return found, where
+    return None, ""
+
+
+def _unlogged(run, elsewhere):
+    """Without advantages: the weights from elsewhere, or 1 each."""
+    K = len(run.names)
+    weights, scale = elsewhere
+    if weights is None:
+        weights, scale = np.ones(K), "one" if K == 1 else "assumed"
+    else:
+        weights = shortest(weights, lambda some: np.max(np.abs(some - weights)) <= 1e-4)
+    totals = total_rewards(run, weights)
+    return Fit(
+        rule=None, weights=weights, scale=scale, fixed=np.full(K, scale != "assumed"),
+        ambiguous=False, eps=0.0, eps_found=False, error=np.nan, predicted=None,
+        off=np.full(len(run.steps), np.nan), tied=tied_groups(run, totals),
+        misfits=np.zeros(0, dtype=int), residue=0.0, tried=(),
+    )  # fmt: skip
+
+
+def _explained(run, log, tried, elsewhere):
+    best = tried[0]
+    weights, scale = _scaled(best, run, log, elsewhere)
+    known, _ = elsewhere
+    fixed = best.fixed.copy()
+    if known is not None and scale in ("log", "totals", "given") and not fixed.all():
+        weights, fixed = np.where(fixed, weights, known), np.ones_like(fixed)
+    eps = _known_eps(best.eps * _unit(best, weights))
+    weights = shortest(weights, lambda some: _as_good(run, best, some, eps, weights))
+    predicted = judge(run, best.rule, weights, eps)
+    off = off_by(run, predicted)
+    tied = tied_groups(run, total_rewards(run, weights))
+    judged = ~np.isnan(off) & ~tied
+    bad = judged & (off > TOLERANCE * np.maximum(1.0, _largest(run)))
+    fits = judged & ~bad
+    rule = best.rule if 2 * fits.sum() >= judged.sum() and judged.any() else None
+    return Fit(
+        rule=rule, weights=weights, scale=scale, fixed=fixed, ambiguous=best.ambiguous, eps=eps,
+        eps_found=best.rule.eps and best.eps > 0,
+        error=float(np.max(off[fits], initial=0.0)) if rule else float(np.median(off[judged])),
+        predicted=predicted, off=off, tied=tied,
+        misfits=np.nonzero(bad)[0][np.argsort(-off[bad], kind="stable")],
+        residue=float(np.nanmax(np.where(tied, _largest(run), 0.0), initial=0.0)), tried=tried,
+    )  # fmt: skip
+
+
+def _largest(run):
+    """Largest logged advantage of each group, (Q,)."""
+    return np.max(np.abs(np.where(run.present, np.nan_to_num(run.advantages), 0.0)), axis=1)
+
+
+def _scaled(best, run, log, elsewhere):
+    """Weights at their scale as far as it is told, and what tells it."""
+    if best.absolute:
+        return best.weights, "advantages"
+    known, where = elsewhere
+    if known is not None and np.any(known[best.fixed]):
+        like = in_first(np.where(best.fixed, known, 0.0))
+        if np.max(np.abs(like - best.weights)) <= 1e-3:
+            at = np.argmax(np.abs(best.weights))
+            return best.weights * np.abs(known[at] / best.weights[at]), where
+    factor = scale_of_log(run, log, best.weights)
+    if factor is not None and factor > 0:
+        return best.weights * factor, "log"
+    return best.weights, "one" if len(best.weights) == 1 else "unknown"
+
+
+def _unit(best, weights):
+    """What eps is multiplied by with the weights; a term that is judged apart has its own unit."""
+    if best.rule.order == "normalize_then_sum":
+        return 1.0
+    at = np.argmax(np.abs(best.weights))
+    return float(np.abs(weights[at] / best.weights[at]))
+
+
+def _known_eps(eps):
+    """A value that trainers use, if one is near."""
+    near = [known for known in KNOWN_EPS if abs(eps - known) <= _NEAR * known]
+    return near[0] if near else eps
+
+
+def _as_good(run, best, some, eps, weights):
+    """Whether rounded weights fit about as well as the exact ones."""
+    if np.any((some == 0) != (weights == 0)):
+        return False
+    exact = error_of(run, best.rule, weights, eps)
+    return error_of(run, best.rule, some, eps) <= 1.5 * exact + 1e-6

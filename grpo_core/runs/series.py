@@ -1,0 +1,210 @@
+"""What happens over the steps of a run: rewards, task, lengths, tied groups, shares of the terms.
+
+S scored steps, Q groups, G completions, K terms. Everything is recounted from the completions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..attribution import spread_shares
+from ..errors import ScenarioError
+from ..numerics import total
+from .run import tied_groups, total_rewards
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Series:
+    """One value for each scored step; NaN where a step has none.
+
+    Attributes
+    ----------
+    steps : ndarray of int, (S,)
+    groups, completions : ndarray of int, (S,)
+    reward : ndarray, (S,)
+        Mean total reward.
+    terms : ndarray, (S, K)
+        Mean of each term, unweighted, over the completions that it scored.
+    task, task_error : ndarray, (S,)
+        Mean of what counts as the task, and the standard error of that mean over groups.
+    length, length_right, length_wrong : ndarray, (S,)
+        Mean length of all completions; of those whose task value is above the middle of its
+        range, and of the others.
+    tied : ndarray of int, (S,)
+        Groups whose totals are all equal.
+    shaped_only : ndarray of int, (S,)
+        Groups that are tied in the task and not in the total: shaping alone decides them.
+    shares : ndarray, (S, K)
+        Share of each term in the spread of the totals within groups, all groups of a step
+        pooled: ``sum cov(w_k r_k, R) / sum var(R)``. They add up to 1.
+    correlation : ndarray, (S,)
+        Of the total with the task, within groups.
+    """
+
+    steps: np.ndarray
+    groups: np.ndarray
+    completions: np.ndarray
+    reward: np.ndarray
+    terms: np.ndarray
+    task: np.ndarray
+    task_error: np.ndarray
+    length: np.ndarray
+    length_right: np.ndarray
+    length_wrong: np.ndarray
+    tied: np.ndarray
+    shaped_only: np.ndarray
+    shares: np.ndarray
+    correlation: np.ndarray
+
+
+# Names that trainers' examples give to the reward that is the task itself.
+TASK_NAMES = ("correct", "accura", "acc", "task", "success", "solve", "pass", "answer", "exact")
+
+
+def guess_task(run):
+    """Name of the term or measure that is the task, most likely; the first term if none tells."""
+    names = (*run.names, *run.measures)
+    likely = [name for hint in TASK_NAMES for name in names if hint in name.lower()]
+    return likely[0] if likely else run.names[0]
+
+
+def values_of(run, name):
+    """Values (Q, G) of a term or a measure by its name."""
+    if name in run.names:
+        return run.terms[..., run.names.index(name)]
+    if name in run.measures:
+        return run.measures[name]
+    raise ScenarioError(f"There is no reward or measure named {name!r} in this run.")
+
+
+def series(run, weights, task):
+    """The `Series` of a run under given weights of its terms.
+
+    Parameters
+    ----------
+    run : Run
+    weights : ndarray, (K,)
+    task : str
+        A term or a measure.
+    """
+    totals, worth = total_rewards(run, weights), values_of(run, task)
+    scored = np.isfinite(totals) & run.present
+    step = np.searchsorted(run.every_step, run.steps)
+    by = _Steps(step, len(run.every_step))
+    weighted = np.where(scored[..., None], np.nan_to_num(run.terms) * weights, 0.0)
+    judged = np.isfinite(worth) & run.present
+    right = judged & (worth > _middle(worth, judged))
+    lengths = run.lengths if run.lengths is not None else np.full(run.present.shape, np.nan)
+    tied = tied_groups(run, totals)
+    silent = tied_groups(run, np.where(judged, worth, np.nan))
+    parts = _moments(weighted, np.where(scored, totals, 0.0), scored)
+    task_mean, task_error = by.mean_and_error(worth, judged)
+    return Series(
+        steps=run.every_step,
+        groups=by.sums(np.ones(len(step))).astype(int),
+        completions=by.sums(run.sizes).astype(int),
+        reward=by.mean(totals, scored),
+        terms=np.stack(
+            [by.mean(run.terms[..., k], ~np.isnan(run.terms[..., k])) for k in range(len(weights))],
+            axis=1,
+        ),
+        task=task_mean,
+        task_error=task_error,
+        length=by.mean(lengths, run.present),
+        length_right=by.mean(lengths, right),
+        length_wrong=by.mean(lengths, judged & ~right),
+        tied=by.sums(tied).astype(int),
+        shaped_only=by.sums(silent & ~tied & (scored.sum(axis=1) > 1)).astype(int),
+        shares=by.ratio(parts, total(parts, axis=1)),
+        correlation=_correlation(by, totals, worth, scored & judged),
+    )
+
+
+class _Steps:
+    """Sums and means over the completions of each step."""
+
+    def __init__(self, step, size):
+        self.step, self.size = step, size
+
+    def sums(self, per_group):
+        return np.bincount(self.step, per_group, minlength=self.size)
+
+    def mean(self, values, counts):
+        counts = counts & np.isfinite(values)
+        number = self.sums(counts.sum(axis=1))
+        sums = self.sums(np.where(counts, values, 0.0).sum(axis=1))
+        return np.divide(sums, number, out=np.full(self.size, np.nan), where=number > 0)
+
+    def mean_and_error(self, values, counts):
+        """Mean over completions, and its standard error from the spread of the groups' means."""
+        mean = self.mean(values, counts)
+        number = np.maximum(counts.sum(axis=1), 1)
+        own = np.where(counts, values, 0.0).sum(axis=1) / number
+        some = counts.any(axis=1)
+        groups = self.sums(some)
+        square = self.sums(np.where(some, np.square(own - np.nan_to_num(mean)[self.step]), 0.0))
+        error = np.sqrt(square / np.maximum(groups * (groups - 1), 1))
+        return mean, np.where(groups > 1, error, np.nan)
+
+    def ratio(self, parts, whole):
+        """Pooled shares: sums of parts (Q, K) over sums of wholes (Q,)."""
+        below = self.sums(whole)
+        above = np.stack([self.sums(part) for part in parts.T], axis=1)
+        safe = np.where(below > 0, below, 1.0)
+        return np.where(below[:, None] > 0, above / safe[:, None], np.nan)
+
+
+def _middle(values, counts):
+    known = values[counts]
+    return (known.min() + known.max()) / 2 if known.size else 0.0
+
+
+def _moments(weighted, totals, scored):
+    """Sum over a group of (w_k r_k - its mean) (R - its mean), (Q, K)."""
+    number = np.maximum(scored.sum(axis=1), 1)[:, None]
+    apart = np.where(scored, totals - totals.sum(axis=1, keepdims=True) / number, 0.0)
+    return np.einsum("qg,qgk->qk", apart, weighted)
+
+
+def _correlation(by, totals, worth, both):
+    left, right = np.where(both, totals, 0.0), np.where(both, worth, 0.0)
+    across = by.sums(_moments(right[..., None], left, both)[:, 0])
+    own = by.sums(_moments(left[..., None], left, both)[:, 0])
+    other = by.sums(_moments(right[..., None], right, both)[:, 0])
+    below = np.sqrt(own * other)
+    return np.divide(across, below, out=np.full(by.size, np.nan), where=below > 1e-12)
+
+
+def group_shares(run, weights, q):
+    """Share of each term in the spread of one group's totals, (K,); 0 in a tied group."""
+    known = ~np.isnan(run.terms[q]) & run.present[q][:, None]
+    parts = np.where(known, run.terms[q], 0.0) * weights
+    scored = known.any(axis=1)[None]
+    return spread_shares(np.moveaxis(parts, -1, 0)[:, None, :], scored)[:, 0]
+
+
+LOGGED: Mapping[str, tuple[str, ...]] = {
+    "reward": ("reward", "critic/rewards/mean", "critic/score/mean", "train/reward"),
+    "kl": ("kl", "actor/kl_loss", "actor/ppo_kl", "train/kl", "kl_penalty"),
+    "clip_share": ("clip_ratio/region_mean", "clip_ratio", "actor/pg_clipfrac", "ppo_clip_ratio"),
+    "entropy": ("entropy", "actor/entropy", "approx_entropy"),
+    "length": ("completions/mean_length", "completion_length", "response_length/mean"),
+    "tied_share": ("frac_reward_zero_std",),
+    "loss": ("loss", "actor/pg_loss"),
+    "reward_std": ("reward_std",),
+}
+
+
+def logged(log, what):
+    """The name under which a log holds something, and its steps and values; None if it does not.
+
+    Returns
+    -------
+    tuple of (str, ndarray (S,), ndarray (S,)) or None
+    """
+    for name in LOGGED[what] if log is not None else ():
+        if name in log and np.any(np.isfinite(log.values[name])):
+            known = np.isfinite(log.values[name])
+            return name, log.steps[known], log.values[name][known]
+    return None

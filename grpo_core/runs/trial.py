@@ -1,0 +1,179 @@
+"""Every rule tried on a run: its weights and its eps found, and how far it is off."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .rules import RULES, Rule, judge
+from .run import groups_of, tied_groups, total_rewards
+from .weights import weights_of_advantages
+
+KNOWN_EPS = (1e-9, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
+_GROUPS = 2000  # that the rules are tried on
+_BEST = 0.9  # share of the groups that a rule is ranked by: a few damaged ones do not count
+_LARGEST_EPS = 0.02  # in units of the first weight; more is no eps but another rule
+_DIGITS = range(1, 7)
+_STEPS = 12
+_SUM = "sum_then_normalize"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tried:
+    """One rule on a run.
+
+    ``error`` is the mean, over the 90% of groups that fit best, of a group's largest error.
+    """
+
+    rule: Rule
+    weights: np.ndarray
+    absolute: bool
+    fixed: np.ndarray
+    ambiguous: bool
+    eps: float
+    error: float
+
+
+def tried_rules(run, weights=None):
+    """All rules that can be tried on a run, the one that fits best first.
+
+    Parameters
+    ----------
+    run : Run
+        With logged advantages.
+    weights : ndarray or None, (K,)
+        Weights that something else tells; they decide between rules that fit alike.
+
+    Returns
+    -------
+    tuple of Tried
+        Empty where no term differs within a group that has an advantage.
+    """
+    some = _some_steps(run)
+    tried = [each for rule in RULES.values() if (each := _try(some, rule)) is not None]
+    return tuple(sorted(tried, key=lambda each: _rank(each, tried, weights)))
+
+
+def _some_steps(run):
+    """The run itself, or whole steps of it spread evenly, of about as many groups as needed."""
+    share = _GROUPS / len(run.steps)
+    if share >= 1:
+        return run
+    every = run.every_step
+    at = np.unique(np.linspace(0, len(every) - 1, max(int(share * len(every)), 1)).astype(int))
+    return groups_of(run, np.isin(run.steps, every[at]))
+
+
+def _try(run, rule):
+    """A rule with the weights and the eps that suit it best."""
+    best = None
+    for eps in _starts(rule):
+        found = weights_of_advantages(run, rule, eps)
+        if found is None:
+            return None
+        values = _refined(run, rule, found.values, eps) if rule.shared == "none" else found.values
+        eps = _eps(run, rule, values) if rule.eps and rule.order == _SUM else eps
+        error = error_of(run, rule, values, eps)
+        if best is None or error < best.error:
+            best = Tried(
+                rule=rule, weights=values, absolute=found.absolute, fixed=found.fixed,
+                ambiguous=found.ambiguous, eps=eps, error=error,
+            )  # fmt: skip
+    return best
+
+
+def _starts(rule):
+    """Values of eps to begin from; where terms are judged apart, each known one is tried."""
+    apart = rule.order != _SUM
+    return KNOWN_EPS if apart and rule.eps else (0.0,)
+
+
+def _eps(run, rule, weights):
+    """Eps by ``1 / A``, which is linear in it: the median over the completions that tell."""
+    without, one = (judge(run, rule, weights, eps) for eps in (0.0, 1.0))
+    logged = np.where(run.present, np.nan_to_num(run.advantages), 0.0)
+    tells = (np.abs(logged) > 0.05) & (without != 0) & (one != 0) & (without != one)
+    if not tells.any():
+        return 0.0
+    with np.errstate(over="ignore", divide="ignore"):
+        found = (1 / logged[tells] - 1 / without[tells]) / (1 / one[tells] - 1 / without[tells])
+    middle = float(np.median(found))
+    doubt = 3 * float(np.median(np.abs(found - middle))) / np.sqrt(len(found))
+    return middle if doubt < middle < _LARGEST_EPS else 0.0
+
+
+def error_of(run, rule, weights, eps):
+    """Mean of the largest error of a group, over the best of those that are not tied."""
+    off = off_by(run, judge(run, rule, weights, eps))
+    counts = ~np.isnan(off) & ~tied_groups(run, total_rewards(run, weights))
+    if not counts.any():
+        return np.inf
+    ordered = np.sort(off[counts])
+    return float(np.mean(ordered[: max(int(_BEST * len(ordered)), 1)]))
+
+
+def off_by(run, predicted):
+    """Largest error of each group, (Q,); NaN where no advantage was logged."""
+    known = run.present & np.isfinite(run.advantages)
+    off = np.where(known, np.abs(predicted - np.where(known, run.advantages, 0.0)), -1.0)
+    return np.where(known.any(axis=1), np.max(off, axis=1), np.nan)
+
+
+def _refined(run, rule, weights, eps):
+    """Weights nearer to the minimum, by Gauss-Newton steps; what is far off does not count."""
+    known = run.present & np.isfinite(run.advantages)
+    wanted = np.where(known, run.advantages, 0.0)[known]
+
+    def left(values):
+        return wanted - judge(run, rule, values, eps)[known]
+
+    free = np.nonzero(weights)[0][1:]
+    best = weights
+    for _ in range(_STEPS if free.size else 0):
+        now = left(best)
+        near = np.abs(now) <= 10 * np.median(np.abs(now)) + 1e-9
+        steps = 1e-5 * np.maximum(np.abs(best[free]), 1e-3)
+        sides = [
+            left(best + step * np.eye(len(best))[k]) for k, step in zip(free, steps, strict=True)
+        ]
+        slopes = np.stack([now - side for side in sides], axis=1) / steps
+        moved = best.copy()
+        moved[free] += np.linalg.lstsq(slopes[near], now[near], rcond=None)[0]
+        if not np.median(np.abs(left(moved))) < np.median(np.abs(now)):
+            break
+        best = moved
+    return best
+
+
+def _rank(each, tried, weights):
+    """Fits alike go by what the totals say, then by how round the weights are."""
+    least = min(one.error for one in tried)
+    alike = each.error <= 2 * least + 1e-6
+    if not alike:
+        return (1, each.error)
+    disagrees = 0.0
+    if each.absolute and weights is not None:
+        disagrees = round(float(np.max(np.abs(each.weights - weights)[each.fixed])), 3)
+    digits = _digits(each.weights) if each.absolute else 0
+    return (0, disagrees, each.ambiguous, digits)
+
+
+def _digits(weights):
+    """How many digits it takes to write the weights to 1e-5."""
+    scale = np.max(np.abs(weights))
+    return next(
+        (n for n in _DIGITS if np.max(np.abs(rounded(weights, n) - weights)) <= 1e-5 * scale),
+        len(_DIGITS) + 1,
+    )
+
+
+def rounded(values, digits):
+    """Each value to a number of significant digits."""
+    return np.array([float(f"{value:.{digits}g}") for value in values])
+
+
+def shortest(values, good):
+    """The values in the fewest digits that are still good."""
+    for digits in _DIGITS:
+        if good(some := rounded(values, digits)):
+            return some
+    return values
