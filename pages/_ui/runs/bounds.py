@@ -38,6 +38,4 @@ def check_bound(key, count, name):
     """
     most, what, remedy = BOUNDS[key]
     if count > most:
-        raise RunFileError(
-            f"{name} holds {count:,} {what}; at most {most:,} are read. {remedy}."
-        )
+        raise RunFileError(f"{name} holds {count:,} {what}; at most {most:,} are read. {remedy}.")

@@ -1,7 +1,5 @@
 """Parquet: what its footer promises, checked first, and the columns that are needed."""
 
-import io
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +24,7 @@ def footer(source):
     length = _footer_bytes(source)
     check_bound("footer bytes", length, source.name)
     try:
-        with _opened(source) as file:
+        with source.open() as file:
             found = pq.ParquetFile(file, thrift_container_size_limit=CONTAINERS)
             metadata, schema = found.metadata, found.schema_arrow
     except (pa.ArrowException, OSError, ValueError):
@@ -70,7 +68,7 @@ def read_columns(source, names, detail, row_groups=None):
     wanted = set(names)
     dictionaries = _bounded(source, wanted, metadata)
     try:
-        with _opened(source) as file:
+        with source.open() as file:
             opened = pq.ParquetFile(
                 file, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
             )
@@ -151,7 +149,7 @@ def _footer_bytes(source):
     """Length of the footer, from the last eight bytes."""
     if source.size < 12:
         raise _damaged(source)
-    with _opened(source) as file:
+    with source.open() as file:
         file.seek(source.size - 8)
         tail = file.read(8)
     if tail[4:] != MAGIC:
@@ -160,10 +158,6 @@ def _footer_bytes(source):
             "It may still be written or was cut off; copy it again."
         )
     return int.from_bytes(tail[:4], "little")
-
-
-def _opened(source):
-    return open(source.path, "rb") if source.path else io.BytesIO(source.read())
 
 
 def _damaged(source):

@@ -1,5 +1,6 @@
 """Records: what every reader makes of one file, a row for each completion."""
 
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -37,6 +38,13 @@ class Source:
     size: int
     read: Callable[[], bytes]
     path: str | None = None
+
+    def open(self):
+        """The bytes as a file; from the disk no more than what is then read of it."""
+        try:
+            return open(self.path, "rb") if self.path else io.BytesIO(self.read())
+        except OSError:
+            raise RunFileError(f"{self.name} may not be read. Ask for permission.") from None
 
     @property
     def base(self):
@@ -90,9 +98,11 @@ class TokenRow:
 
     ``arrays`` has keys of `grpo_core.ARRAYS` with axes PGL, each (T,), ``mask`` among them;
     ``pieces`` is what each token reads, '' where unknown; ``step`` the training step it was
-    recorded at, which for a batch that is used twice is later than that of its group.
+    recorded at, which for a batch that is used twice is later than that of its group; ``loss``
+    what the trainer itself reported for the batch that the row was recorded with.
     """
 
     step: int
     arrays: Mapping[str, np.ndarray]
     pieces: tuple[str, ...] = field(default=())
+    loss: float | None = None

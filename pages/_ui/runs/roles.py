@@ -18,9 +18,6 @@ NAMES = {
 TEXTS = ("prompt", "completion")
 KEYS = ("step", "group")  # may be numbers or texts
 TERM = re.compile(r"reward|penalty|bonus", re.IGNORECASE)
-MEASURE = re.compile(
-    r"acc|accuracy|correct|pass|entropy|length|tokens|kl|logp|pred|id$|index", re.IGNORECASE
-)
 EXAMPLE_CHARACTERS = 60
 
 
@@ -99,6 +96,4 @@ def _can_be(role, kind):
 def _by_looks(name, kind, other, ask):
     if kind != "number":
         return "ignore", False
-    if TERM.search(name):
-        return "term", ask
-    return ("measure" if MEASURE.search(name) else other), ask
+    return ("term" if TERM.search(name) else other), ask

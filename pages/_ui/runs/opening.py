@@ -1,0 +1,216 @@
+"""Opening: files of any trainer become one `Run`, its log, and its texts and tokens on demand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from grpo_core.runs.run import Run, RunLog
+
+from .archive import sources_of_path, sources_of_uploads
+from .bounds import check_bound
+from .grouping import grouped
+from .heads import Column, Format
+from .joining import Uses, joined, own_uses
+from .log import read_log
+from .needed import NUMBERS, listed
+from .records import RunFileError
+from .repeats import repeats
+from .rows import Rows, gathered
+from .survey import Survey, look, shortened
+from .unusual import unusual_batches
+
+__all__ = ["OpenedRun", "Survey", "look", "open_run", "sources_of_path", "sources_of_uploads"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpenedRun:
+    """A run as it was read, with roles as they were chosen.
+
+    Attributes
+    ----------
+    name : str
+    format : heads.Format
+        Has ``key`` and ``label``.
+    run : grpo_core.runs.run.Run
+    log : grpo_core.runs.run.RunLog or None
+    columns : tuple of heads.Column
+    roles : mapping from column to one of `records.ROLES`
+    notes : tuple of str
+        What was left out, recognised or doubted.
+    rows : rows.Rows
+        All records; ``run.rows`` points into them.
+    uses : joining.Uses
+    """
+
+    name: str
+    format: Format
+    run: Run
+    log: RunLog | None
+    columns: tuple[Column, ...]
+    roles: Mapping[str, str]
+    notes: tuple[str, ...]
+    rows: Rows
+    uses: Uses
+
+    def texts(self, q):
+        """(prompt, completion) of each completion of group `q`, read again; '' where absent."""
+        return self.rows.texts(self.run.rows[q])
+
+    def tokens(self, q):
+        """A `TokenGroup` for each use of group `q` that has tokens, in the order of steps."""
+        return self.uses.of(self.run.rows[q])
+
+
+def open_run(survey, roles=None):
+    """Read a run.
+
+    Parameters
+    ----------
+    survey : Survey
+        Of `look`.
+    roles : mapping from column to one of `records.ROLES`, optional
+        Where they differ from the guesses in ``survey.columns``.
+
+    Returns
+    -------
+    OpenedRun
+
+    Raises
+    ------
+    RunFileError
+        Nothing can be read, a column does not hold what its role needs, or too much of it.
+    """
+    roles = {column.name: column.role for column in survey.columns} | dict(roles or {})
+    check_roles(roles, survey)
+    rows, problems = _read(survey.heads, survey.format, roles, survey.name)
+    again = repeats(rows)
+    kept = np.nonzero(again.kept == np.arange(len(rows.step)))[0]
+    groups = grouped(rows.step[kept], rows.group[kept], rows.block, rows.file[kept], survey.name)
+    at = np.where(groups.rows >= 0, kept[groups.rows], -1)
+    run, doubts = _run(rows, at, groups.steps, roles)
+    log, log_notes = _log(survey.log_source)
+    uses, join_notes = _uses(survey, rows, again)
+    read = (note for records in rows.files for note in records.notes)
+    notes = [*survey.notes, *problems, *shortened(list(dict.fromkeys(read)))]
+    notes += [*_repeat_notes(again), *groups.notes, *doubts, *log_notes, *join_notes]
+    notes += unusual_batches(rows, kept, run) if rows.block else ()
+    return OpenedRun(
+        name=survey.name,
+        format=survey.format,
+        run=run,
+        log=log,
+        columns=survey.columns,
+        roles=roles,
+        notes=tuple(notes),
+        rows=rows,
+        uses=uses,
+    )
+
+
+def check_roles(roles, survey):
+    """Refuse a choice of roles that makes no run.
+
+    Raises
+    ------
+    RunFileError
+    """
+    if not any(role in ("term", "total") for role in roles.values()):
+        raise RunFileError(
+            f"{survey.name} has no column with a reward; its columns are {listed(tuple(roles))}. "
+            "Say which of them is one."
+        )
+
+
+def _read(heads, row, roles, name):
+    """(rows of all files that can be read, sentences about the others)."""
+    files, names, problems = [], [], []
+    total = 0
+    for head in heads:
+        try:
+            records = row.read(head, roles)
+        except RunFileError as error:
+            problems.append(str(error))
+            continue
+        total += len(records.step)
+        check_bound("rows", total, name)
+        check_bound("numbers", total * max(len(records.numbers), 1), name)
+        files.append(records)
+        names.append(head.source.name)
+    if not files:
+        raise RunFileError(shortened(problems)[0])
+    return gathered(files, names, name), shortened(problems)
+
+
+def _run(rows, at, steps, roles):
+    """(Run, notes) of rows in a grid (Q, G)."""
+    present = at >= 0
+    check_bound("numbers", at.size * max(len(rows.numbers), 1), "The run")
+    finite, notes = _finite(rows, roles)
+
+    def grid(values):
+        return np.where(present, values[at], np.nan)
+
+    of = {role: [name for name in rows.numbers if roles.get(name) == role] for role in NUMBERS}
+    names = of["term"] or of["total"]
+    if not names:
+        raise RunFileError("The files that could be read hold no reward. Choose another column.")
+    terms = np.stack([grid(finite[name]) for name in names], axis=-1)
+    if np.all(np.isnan(terms)):
+        raise RunFileError(
+            f"No completion has a score in {listed(names)}: every one is blank or NaN. "
+            "Choose another column for the reward."
+        )
+    return Run(
+        steps=steps,
+        present=present,
+        names=tuple(names),
+        terms=terms,
+        totals=grid(finite[of["total"][0]]) if of["total"] and of["term"] else None,
+        measures={name: grid(rows.numbers[name]) for name in of["measure"]},
+        advantages=grid(finite[of["advantage"][0]]) if of["advantage"] else None,
+        lengths=None if rows.lengths is None else grid(rows.lengths),
+        unit=rows.unit,
+        rows=at,
+    ), notes
+
+
+def _finite(rows, roles):
+    """(numbers with infinities blanked, a note for each column that had some)."""
+    found, notes = {}, []
+    for name, values in rows.numbers.items():
+        wrong = np.isinf(values)
+        found[name] = np.where(wrong, np.nan, values) if wrong.any() else values
+        if wrong.any() and roles.get(name) != "measure":
+            row = int(np.argmax(wrong))
+            notes.append(
+                f"{rows.names[rows.file[row]]}: column {name!r}, row {rows.row[row]} is "
+                f"{values[row]:g}; {int(wrong.sum()):,} such cells count as blank."
+            )
+    return found, notes
+
+
+def _log(source):
+    if source is None:
+        return None, ()
+    try:
+        return read_log(source), ()
+    except RunFileError as error:
+        return None, (f"The log was left out. {error}",)
+
+
+def _uses(survey, rows, again):
+    """(where the tokens of each row are, notes)."""
+    if not survey.attached:
+        return own_uses(rows, again), ()
+    return joined(survey.attached, rows, again)
+
+
+def _repeat_notes(again):
+    said = {
+        f"{again.batches:,} batches repeat an earlier one, as when each is used several times; "
+        "each counts once, at its first step.": again.batches,
+        f"{again.rows:,} rows at the start of a file repeat the end of the one before; they "
+        "count once.": again.rows,
+    }
+    return tuple(note for note, count in said.items() if count)
