@@ -1,0 +1,195 @@
+"""What the course of a run says: hacked rewards, the task, lengths, KL, clipping."""
+
+import numpy as np
+
+from ..words import count, listing, number, opening, percent
+from .said import RunFinding
+from .series import logged
+
+_PART = 0.25  # of the steps, at each end, that a change is read between
+_SIGMA = 3.0
+
+
+def ends(values):
+    """Means of the first and the last quarter, and their difference in standard errors."""
+    known = values[np.isfinite(values)]
+    n = max(int(len(known) * _PART), 1)
+    if len(known) < 2:
+        return None
+    first, last = known[:n], known[-n:]
+    ddof = 1 if n > 1 else 0
+    error = np.sqrt((np.var(first, ddof=ddof) + np.var(last, ddof=ddof)) / n)
+    change = float(np.mean(last) - np.mean(first))
+    sigmas = change / error if error > 0 else np.sign(change) * np.inf
+    return float(np.mean(first)), float(np.mean(last)), float(np.nan_to_num(sigmas))
+
+
+def hacked(shown):
+    """A term that took over while the task got worse."""
+    if not shown.turns:
+        return None
+    turn = shown.turns[0]
+    return {
+        "step": turn.step,
+        "turn": turn,
+        "term": shown.run.names[turn.term],
+        "task": shown.task,
+        "alone": len(shown.run.names) == 1,
+    }
+
+
+def _say_hacked(figures):
+    turn, term, task = figures["turn"], figures["term"], figures["task"]
+    moved = (
+        f"{opening(task)} fell from {number(turn.task_before, 3)} to "
+        f"{number(turn.task_after, 3)} while the mean of {term} rose from "
+        f"{number(turn.term_before, 3)} to {number(turn.term_after, 3)}"
+    )
+    if figures["alone"]:
+        return (
+            f"The reward and the task part at step {turn.step}. {moved} (means before and from "
+            f"that step on): what is rewarded is no longer what is wanted."
+        )
+    return (
+        f"{opening(term)} is being hacked, and step {turn.step} is the turn. From there on "
+        f"{term} makes {percent(turn.share_after)} of the spread of the total reward within "
+        f"groups, before it {percent(max(turn.share_before, 0.0))}. {moved} (means before and "
+        f"from the turn on). The total reward went from {number(turn.reward_before, 3)} to "
+        f"{number(turn.reward_after, 3)}, which by itself looks like progress."
+    )
+
+
+def driver(shown):
+    """Which term makes most of the spread over the whole run, where none took over."""
+    if shown.turns or len(shown.run.names) == 1:
+        return None
+    shares = shown.series.shares
+    known = np.isfinite(shares).all(axis=1)
+    if not known.any():
+        return None
+    mean = np.mean(shares[known], axis=0)
+    top = int(np.argmax(mean))
+    return {
+        "term": shown.run.names[top],
+        "share": float(mean[top]),
+        "task": shown.task,
+        "is_task": shown.run.names[top] == shown.task,
+        "steps": int(known.sum()),
+    }
+
+
+def _say_driver(figures):
+    said = (
+        f"{opening(figures['term'])} drives the update: on average over "
+        f"{count(figures['steps'], 'scored step')} it makes {percent(figures['share'])} of the "
+        "spread of the total reward within groups."
+    )
+    if figures["is_task"]:
+        return f"{said} No other term takes over while {figures['task']} falls."
+    return f"{said} It is not {figures['task']}."
+
+
+def task_course(shown):
+    """How the task went from the first quarter of the run to the last."""
+    if shown.turns:
+        return None
+    found = ends(shown.series.task)
+    if found is None or len(shown.series.steps) < 4:
+        return None
+    first, last, sigmas = found
+    return {"task": shown.task, "first": first, "last": last, "sigmas": sigmas}
+
+
+def _say_task_course(figures):
+    moved = (
+        "rose" if figures["sigmas"] > _SIGMA else "fell" if figures["sigmas"] < -_SIGMA else None
+    )
+    span = f"from {number(figures['first'], 3)} to {number(figures['last'], 3)}"
+    between = "(means of the first and the last quarter of the steps)"
+    if moved is None:
+        return (
+            f"{opening(figures['task'])} went {span} {between}: no more than chance makes of it, "
+            f"{number(abs(figures['sigmas']), 2)} standard errors."
+        )
+    return f"{opening(figures['task'])} {moved} {span} {between}."
+
+
+def length_course(shown):
+    """Length that changed by more than a tenth and by more than chance."""
+    found = ends(shown.series.length)
+    if found is None or not found[0] > 0:
+        return None
+    first, last, sigmas = found
+    if abs(last / first - 1) < 0.1 or abs(sigmas) < _SIGMA:
+        return None
+    right, wrong = ends(shown.series.length_right), ends(shown.series.length_wrong)
+    return {
+        "first": first, "last": last, "unit": shown.run.unit,
+        "right": right and right[:2], "wrong": wrong and wrong[:2],
+    }  # fmt: skip
+
+
+def _say_length_course(figures):
+    apart = [
+        f"{name} answers from {number(pair[0], 3)} to {number(pair[1], 3)}"
+        for name, pair in (("right", figures["right"]), ("wrong", figures["wrong"]))
+        if pair
+    ]
+    more = f": {listing(apart)}" if len(apart) == 2 else ""
+    verb = "grew" if figures["last"] > figures["first"] else "shrank"
+    return (
+        f"Completions {verb} from {number(figures['first'], 3)} to {number(figures['last'], 3)} "
+        f"{figures['unit']} on average{more}."
+    )
+
+
+def far_from_reference(shown):
+    """A logged KL that ended far above where it began."""
+    found = logged(shown.log, "kl")
+    if found is None:
+        return None
+    name, steps, values = found
+    both = ends(values)
+    if both is None or both[1] < 1.0 or both[1] < 2 * both[0]:
+        return None
+    return {"name": name, "first": both[0], "last": both[1], "step": int(steps[np.argmax(values)]),
+            "largest": float(np.max(values))}  # fmt: skip
+
+
+def _say_far(figures):
+    return (
+        f"The policy went far from its reference: the logged {figures['name']} rose from "
+        f"{number(figures['first'], 3)} to {number(figures['last'], 3)} per token (means of the "
+        f"first and the last quarter), {number(figures['largest'], 3)} at step {figures['step']}."
+    )
+
+
+def never_clipped(shown):
+    """A clip share of 0 at every logged step."""
+    found = logged(shown.log, "clip_share")
+    if found is None or len(found[2]) < 2 or np.any(found[2] != 0):
+        return None
+    return {"name": found[0], "steps": len(found[2])}
+
+
+def _say_never_clipped(figures):
+    return (
+        f"Nothing was clipped: {figures['name']} is 0 in all {figures['steps']:,} records. Where "
+        "each batch is used once, the ratio is 1 everywhere and the clip range does nothing."
+    )
+
+
+ROWS = (
+    RunFinding(code="reward_hacked", severity="warning", find=hacked, sentence=_say_hacked),
+    RunFinding(
+        code="far_from_reference", severity="warning", find=far_from_reference, sentence=_say_far
+    ),
+    RunFinding(code="task_course", severity="note", find=task_course, sentence=_say_task_course),
+    RunFinding(code="driver", severity="note", find=driver, sentence=_say_driver),
+    RunFinding(
+        code="length_course", severity="note", find=length_course, sentence=_say_length_course
+    ),
+    RunFinding(
+        code="never_clipped", severity="note", find=never_clipped, sentence=_say_never_clipped
+    ),
+)
