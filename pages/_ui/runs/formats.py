@@ -1,8 +1,14 @@
 """The table of formats, from the most particular to the most general."""
 
-from . import format_trl
+from . import format_arrays, format_nemo, format_prime, format_trl
 
-FORMATS = (format_trl.TRL,)
+FORMATS = (
+    format_prime.PRIME_TOKENS,
+    format_nemo.NEMO_VALIDATION,
+    format_nemo.NEMO,
+    format_trl.TRL,
+    format_arrays.ARRAYS_FORMAT,
+)
 
 
 def format_of(head):

@@ -3,7 +3,7 @@
 They are shown and copied as text; nothing here runs them.
 """
 
-SLIME_ROLLOUT = '''\
+SLIME_ROLLOUT = """\
 # A rollout dump of slime: --save-debug-rollout-data rollout_{rollout_id}.pt
 import json
 import torch
@@ -39,9 +39,9 @@ batch = {
 }
 with open("rollout_3.json", "w", encoding="utf-8") as file:
     json.dump(batch, file)
-'''
+"""
 
-SLIME_TRAIN = '''\
+SLIME_TRAIN = """\
 # A train dump of slime, format_version 2: --save-debug-train-data train_{rollout_id}.pt
 import json
 import torch
@@ -82,9 +82,9 @@ else:
     batch["rewards"] = [plain(sample["rewards"]) for sample in samples]
 with open("train_3.json", "w", encoding="utf-8") as file:
     json.dump(batch, file)
-'''
+"""
 
-SKYRL = '''\
+SKYRL = """\
 # A batch of SkyRL: {export_path}/dumped_data/global_step_{N}_training_input.pkl
 # Run it where SkyRL is installed, and only on a file that you wrote yourself: opening a
 # pickle runs whatever code is in it.
@@ -124,9 +124,9 @@ arrays["token_ids"] = sequences[:, -width:]
 prompts = sequences[:, :-width]
 arrays["group"] = np.unique(prompts, axis=0, return_inverse=True)[1].reshape(-1)
 np.savez_compressed(f"skyrl_{STEP}.npz", step=STEP, **arrays)
-'''
+"""
 
-OBJECT_NPZ = '''\
+OBJECT_NPZ = """\
 # An npz file that holds objects: rows of unequal length saved as one array.
 # Only on a file that you wrote yourself: opening a pickle runs whatever code is in it.
 import json
@@ -136,7 +136,7 @@ with np.load("batch.npz", allow_pickle=True) as file:
     batch = {name: file[name].tolist() for name in file}
 with open("batch.json", "w", encoding="utf-8") as file:
     json.dump(batch, file, default=lambda value: value.tolist())
-'''
+"""
 
 TRL = '''\
 # TRL writes no log-probabilities. This trainer does, a file for each loss it computes.
@@ -213,7 +213,7 @@ class RecordingTrainer(GRPOTrainer):
         )
 '''
 
-VERL = '''\
+VERL = """\
 # verl writes no log-probabilities. These lines do, a file a step. Put them into your copy of
 # main_ppo.py, into the process that calls trainer.fit(), before that call.
 # Written for the trainer in ray_trainer.py; its names move between versions.
@@ -257,4 +257,4 @@ def recorded(data, *args, **kwargs):
 
 
 ray_trainer.compute_advantage = recorded
-'''
+"""
