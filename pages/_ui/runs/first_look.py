@@ -10,6 +10,7 @@ from .csv_table import csv_head
 from .heads import Head
 from .log import parsed
 from .parquet import MAGIC, footer
+from .plain_text import whole
 from .records import RunFileError
 from .tokens_lines import BadLine, lines, record_of
 
@@ -85,15 +86,22 @@ def _start_of_text(source, first):
 
 def _json(source, text):
     if source.suffix in LINES or (text.startswith("{") and _has_lines(source)):
-        record = _first_record(source)
+        record = _named(_first_record(source))
         return Head(source, "lines", tuple(record), record)
     document = parsed(source)
     if isinstance(document, dict):
+        document = _named(document)
         return Head(source, "json", tuple(document), document)
     record = document[0] if isinstance(document, list) and document else None
     if not isinstance(record, dict):
         raise RunFileError(f"{source.name} holds no records: wanted JSON tables with names.")
-    return Head(source, "json", tuple(record))
+    record = _named(record)
+    return Head(source, "json", tuple(record), record, "list")
+
+
+def _named(record):
+    """A record without names that no file can hold: JSON knows halves of characters."""
+    return {name: value for name, value in record.items() if whole(name) == name}
 
 
 def _has_lines(source):

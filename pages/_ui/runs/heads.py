@@ -36,10 +36,11 @@ class Head:
     names : tuple of str
         Columns of the table, keys of the first record, or names of the arrays.
     first : mapping
-        The first record ('lines', 'csv') or the whole document ('json', when it is a table);
-        empty for the others.
+        The first record ('lines', 'csv', a list in 'json') or the whole document ('json', when
+        it is a table); empty for the others.
     detail : object
-        What the reader of this kind keeps for later: Parquet's footer, the delimiter of a CSV.
+        What the reader of this kind keeps for later: Parquet's footer, the delimiter of a CSV;
+        'list' where a JSON document is a list of records.
     """
 
     source: Source
@@ -69,6 +70,8 @@ class Format:
         ``home(source)``: the folder that holds the whole run; two homes are two runs.
     attaches : bool
         True for per-token files, which are joined to completions that a table beside them holds.
+    general : bool
+        True for tables of any names, which give way to those of a trainer.
     """
 
     key: str
@@ -79,6 +82,7 @@ class Format:
     read: Callable[[Head, Mapping[str, str]], Records]
     home: Callable[[Source], str] = lambda source: folder_of(source.name)
     attaches: bool = False
+    general: bool = False
 
 
 def folder_of(name):

@@ -10,6 +10,7 @@ from grpo_core import ARRAYS
 
 from .arrow_text import digest
 from .formats import format_of
+from .plain_text import whole
 from .records import RunFileError
 
 OFFSETS = (0, 1)  # recorders count steps from 0 or from 1
@@ -28,11 +29,14 @@ class TokenGroup:
         Keys of `grpo_core.ARRAYS` with axes PGL, ``mask`` (bool) among them.
     pieces : tuple of G tuples of str
         What each token reads, '' where unknown; no longer than the completion.
+    loss : float or None
+        What the trainer reported for the batch that the group was recorded with.
     """
 
     step: int
     arrays: Mapping[str, np.ndarray]
     pieces: tuple[tuple[str, ...], ...]
+    loss: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +160,7 @@ def _places(texts, rows):
 
 def _key(pair):
     """Two texts as they compare: a recorder may keep the blanks around them or not."""
-    return pair[0].strip(), pair[1].strip()
+    return whole(pair[0]).strip(), whole(pair[1]).strip()
 
 
 def _read(heads):
@@ -201,7 +205,8 @@ def _group(step, tokens, size):
                 padded[place, : lengths[place]] = row.arrays[key]
         arrays[key] = padded
     pieces = tuple(tokens[at].pieces if at in tokens else () for at in range(size))
-    return TokenGroup(step, arrays, pieces)
+    loss = next((row.loss for row in tokens.values() if row.loss is not None), None)
+    return TokenGroup(step, arrays, pieces, loss)
 
 
 _NONE = np.zeros(0, dtype=np.int64)

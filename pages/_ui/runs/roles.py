@@ -21,7 +21,7 @@ TERM = re.compile(r"reward|penalty|bonus", re.IGNORECASE)
 EXAMPLE_CHARACTERS = 60
 
 
-def guessed(names_and_kinds, other="term", ask=True):
+def guessed(names_and_kinds, other="term", ask=True, known=None):
     """Columns with the role that their names suggest.
 
     Parameters
@@ -31,12 +31,19 @@ def guessed(names_and_kinds, other="term", ask=True):
         Role of numbers whose name says nothing.
     ask : bool
         Whether numbers that no name of `NAMES` explains are for a person to decide.
+    known : mapping from name to (kind, role), optional
+        What the format itself says of its columns.
 
     Returns
     -------
     tuple of Column
     """
-    named = _by_name(names_and_kinds)
+    named = {name: known[name][1] for name, _ in names_and_kinds if name in (known or {})}
+    named |= {
+        name: role
+        for name, role in _by_name(names_and_kinds).items()
+        if name not in named and role not in named.values()
+    }
     columns = tuple(
         Column(name, kind, named[name])
         if name in named

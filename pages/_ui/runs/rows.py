@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bounds import check_bound
+from .plain_text import whole
 from .records import RunFileError
 
 
@@ -41,7 +42,7 @@ class Rows:
         for file, places in self.by_file(rows):
             read = self.files[file].texts(self.row[np.asarray(rows)[places]])
             for place, pair in zip(places, read, strict=True):
-                found[place] = pair
+                found[place] = (whole(pair[0]), whole(pair[1]))
         return tuple(found)
 
     def by_file(self, rows):

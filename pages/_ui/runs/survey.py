@@ -116,11 +116,12 @@ def _others(count):
 def _weight(row, heads):
     """What makes one of several runs the one that is read, the largest first.
 
-    Completions before their tokens, training before evaluation, more files, more bytes.
+    A trainer's files before tables of any names, completions before their tokens, training
+    before evaluation, more files, more bytes.
     """
     training = not EVALUATION.search(heads[0].source.name)
     size = sum(head.source.size for head in heads)
-    return (not row.attaches, training, len(heads), size)
+    return (not row.general, not row.attaches, training, len(heads), size)
 
 
 EVALUATION = re.compile(r"(^|[/_.-])(val|valid|validation|eval|evaluation|test)([/_.-]|$)", re.I)

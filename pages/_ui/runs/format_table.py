@@ -1,0 +1,64 @@
+"""Tables of any names: a row or record for each completion, and what each column is, is asked."""
+
+from dataclasses import replace
+
+from .csv_table import csv_kinds, read_csv
+from .heads import Format
+from .json_records import Way, read_json
+from .needed import by_role
+from .parquet import kinds
+from .parquet_records import read_records
+from .plain_text import kind_of
+from .roles import guessed, with_examples
+
+WAY = Way(block=True)
+
+
+def _json_kinds(head):
+    return tuple((name, kind_of(head.first[name])) for name in head.names)
+
+
+# kind: (names and kinds of its columns, reader)
+READERS = {
+    "csv": (csv_kinds, read_csv),
+    "parquet": (
+        lambda head: kinds(head.detail[1]),
+        lambda head, roles: read_records(head, roles, block=True),
+    ),
+    "lines": (_json_kinds, lambda head, roles: read_json(head, roles, WAY)),
+    "json": (_json_kinds, lambda head, roles: read_json(head, roles, WAY)),
+}
+
+
+def fits(head):
+    """A CSV or Parquet table is taken as it is; JSON has to look like completions."""
+    if head.kind in ("csv", "parquet"):
+        return True
+    if head.kind == "json" and head.detail != "list":
+        return False
+    roles = {column.role for column in guessed(_json_kinds(head))}
+    return {"prompt", "completion"} <= roles
+
+
+def columns(head):
+    """Columns with guesses, every one of them asked."""
+    found = guessed(READERS[head.kind][0](head), other="measure")
+    if "term" not in by_role({column.name: column.role for column in found}):
+        found = guessed(READERS[head.kind][0](head), other="term")
+    return with_examples(tuple(replace(column, asked=True) for column in found), head.first)
+
+
+def read(head, roles):
+    """The records of one table."""
+    return READERS[head.kind][1](head, roles)
+
+
+TABLE = Format(
+    key="table",
+    label="table of completions",
+    kinds=tuple(READERS),
+    fits=fits,
+    columns=columns,
+    read=read,
+    general=True,
+)
