@@ -55,7 +55,13 @@ def is_text(kind):
         )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return is_text(kind.value_type)
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_string(kind)
+
+
+def is_string(kind):
+    """Whether an Arrow type is one of the three of strings."""
+    strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_one(kind) for is_one in strings)
 
 
 def lengths(texts):
@@ -94,9 +100,9 @@ def plain(texts, name):
 def _joined(array, name):
     """The texts of each list, one below the other."""
     values = plain(as_texts(array.values, name), name).fill_null("")
-    offsets = array.offsets.cast(pa.int64())
-    lists = pa.LargeListArray.from_arrays(offsets, values)
-    return pc.if_else(array.is_valid(), pc.binary_join(lists, BETWEEN), None)
+    lists = pa.ListArray.from_arrays(array.offsets.cast(pa.int32()), values)
+    joined = pc.binary_join(lists, pa.scalar(BETWEEN, pa.large_string()))
+    return pc.if_else(array.is_valid(), joined, None)
 
 
 def _blank(count):

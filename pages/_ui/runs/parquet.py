@@ -4,11 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .arrow_text import as_texts, is_text, plain
+from .arrow_text import as_texts, is_string, is_text, plain
 from .bounds import check_bound
 from .records import RunFileError
 
 MAGIC = b"PAR1"
+BROKEN = (pa.ArrowException, OSError, ValueError)
 CONTAINERS = 100_000  # parts of a footer: columns, row groups
 PLAIN_BYTES = 256_000_000  # texts that cannot become larger are read without a dictionary
 
@@ -27,8 +28,8 @@ def footer(source):
         with source.open() as file:
             found = pq.ParquetFile(file, thrift_container_size_limit=CONTAINERS)
             metadata, schema = found.metadata, found.schema_arrow
-    except (pa.ArrowException, OSError, ValueError):
-        raise _damaged(source) from None
+    except BROKEN as error:
+        raise _damaged(source, error) from None
     check_bound("columns", len(schema.names), source.name)
     check_bound("rows", metadata.num_rows, source.name)
     twice = {name for name in schema.names if schema.names.count(name) > 1}
@@ -78,8 +79,22 @@ def read_columns(source, names, detail, row_groups=None):
             else:
                 table = opened.read_row_groups(row_groups, columns=columns, use_threads=False)
             return {name: _whole(table.column(name)) for name in columns}
-    except (pa.ArrowException, OSError, ValueError):
-        raise _damaged(source) from None
+    except BROKEN as error:
+        raise _damaged(source, error) from None
+
+
+def first_row(source, detail):
+    """name -> value of the first record, {} where there is none."""
+    metadata, schema = detail
+    dictionaries = _bounded(source, set(schema.names), metadata)
+    try:
+        with source.open() as file:
+            opened = pq.ParquetFile(file, metadata=metadata, read_dictionary=dictionaries)
+            for batch in opened.iter_batches(batch_size=1, use_threads=False):
+                return batch.to_pylist()[0]
+    except BROKEN as error:
+        raise _damaged(source, error) from None
+    return {}
 
 
 def numbers(array, name, source):
@@ -97,7 +112,7 @@ def numbers(array, name, source):
         return _single(array, name, source)
     if pa.types.is_null(kind):
         return np.full(len(array), np.nan)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if is_string(kind):
         return np.array([_number(text, row, name, source) for row, text in _texts(array)])
     try:
         return np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
@@ -118,11 +133,33 @@ def texts_of_rows(source, names, detail, rows):
     starts = np.concatenate([[0], np.cumsum(np.take(sizes, groups))])[:-1]
     group = np.searchsorted(ends, rows, side="right")
     at = rows - (ends - sizes)[group] + starts[np.searchsorted(groups, group)]
-    return [_listed(read[name].take(pa.array(at)), source) if name else None for name in names]
+    return [_listed(read[name], name, at, source) if name else None for name in names]
 
 
-def _listed(array, source):
-    return [text or "" for text in plain(as_texts(array, source.name), source.name).to_pylist()]
+def text_column(array, name, source):
+    """A column as `arrow_text.as_texts` gives it.
+
+    Raises
+    ------
+    RunFileError
+        It holds no texts, or more than is read.
+    """
+    try:
+        texts = as_texts(array, source.name)
+        texts.validate(full=True)
+    except RunFileError:
+        raise
+    except BROKEN:
+        raise RunFileError(
+            f"{source.name}: column {name!r} holds {array.type}, which are no texts. "
+            "Choose another."
+        ) from None
+    return texts
+
+
+def _listed(array, name, at, source):
+    texts = text_column(array, name, source).take(pa.array(at))
+    return [text or "" for text in plain(texts, source.name).to_pylist()]
 
 
 def _bounded(source, wanted, metadata):
@@ -160,7 +197,9 @@ def _footer_bytes(source):
     return int.from_bytes(tail[:4], "little")
 
 
-def _damaged(source):
+def _damaged(source, error=None):
+    if isinstance(error, RunFileError):
+        return error
     return RunFileError(f"{source.name} is damaged: it cannot be read as Parquet. Copy it again.")
 
 

@@ -2,14 +2,13 @@
 
 import functools
 
-import numpy as np
-import pyarrow as pa
-
 from . import arrow_text
 from .needed import NUMBERS, by_role, check_texts
-from .parquet import numbers, read_columns, texts_of_rows
+from .parquet import numbers, read_columns, text_column, texts_of_rows
 from .records import Records
 from .steps_of import steps_without_column, whole_steps
+
+TEXTS = ("prompt", "completion")
 
 
 def read_records(head, roles, block):
@@ -41,7 +40,7 @@ def read_records(head, roles, block):
     lengths = None if completions is None else arrow_text.lengths(completions)
     return Records(
         step=step,
-        group=_groups(columns, one, prompts, count),
+        group=_groups(columns, one, prompts, source),
         block=block and "group" not in one,
         numbers={name: read(name) for name, role in roles.items() if role in NUMBERS},
         lengths=read(one["length"]) if "length" in one else lengths,
@@ -51,30 +50,19 @@ def read_records(head, roles, block):
     )
 
 
-TEXTS = ("prompt", "completion")
-
-
 def _numbers(columns, name, source):
     return numbers(columns[name], name, source)
 
 
 def _texts(columns, name, source):
-    return None if name is None else arrow_text.as_texts(columns[name], source.name)
+    return None if name is None else text_column(columns[name], name, source)
 
 
-def _groups(columns, one, prompts, count):
+def _groups(columns, one, prompts, source):
     """A number for each record: its group's id where there is one, else its prompt."""
     if "group" in one:
-        return arrow_text.digests(_as_words(columns[one["group"]]))
-    if prompts is None:
-        return np.zeros(count, dtype=np.uint64)
+        return arrow_text.digests(text_column(columns[one["group"]], one["group"], source))
     return arrow_text.digests(prompts)
-
-
-def _as_words(array):
-    if pa.types.is_dictionary(array.type):
-        return array
-    return array.cast(pa.large_string())
 
 
 def _texts_again(head, one, rows):

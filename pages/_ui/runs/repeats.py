@@ -39,24 +39,23 @@ def repeats(rows):
     """
     marks = _marks(rows)
     kept = np.arange(len(marks))
-    batches, count, known, before = 0, 0, {}, None
+    seen = {}  # marks of a batch: its rows, the last step that used it
+    batches, overlaps, last, steps = 0, 0, None, (None, None)
     for step, batch in _batches(rows):
-        key = (len(batch), marks[batch].tobytes())
-        found = known.get(key)
-        if (
-            found is not None
-            and _follows(found[1], step, before)
-            and _alike(rows, marks, found[0], batch)
-        ):
-            kept[batch] = kept[found[0]]
+        steps = steps if step == steps[1] else (steps[1], step)
+        key = marks[batch].tobytes()
+        same, used = seen.get(key, (None, None))
+        if same is not None and used in steps and _alike(rows, marks, same, batch):
+            kept[batch] = kept[same]
             batches += 1
-        elif before is not None:
-            overlap = _overlap(rows, marks, before[1], batch)
-            kept[batch[:overlap]] = kept[before[1][len(before[1]) - overlap :]]
-            count += overlap
-        known[key] = (batch if found is None else found[0], step)
-        before = (step, batch) if before is None or step != before[0] else (before[0], batch)
-    return Repeats(kept, batches, count)
+        else:
+            same = batch
+            overlap = 0 if last is None else _overlap(rows, marks, last, batch)
+            kept[batch[:overlap]] = kept[last[len(last) - overlap :]] if overlap else ()
+            overlaps += overlap
+        seen[key] = (same, step)
+        last = batch
+    return Repeats(kept, batches, overlaps)
 
 
 def _marks(rows):
@@ -76,11 +75,6 @@ def _batches(rows):
     ends = np.nonzero((step[1:] != step[:-1]) | (file[1:] != file[:-1]))[0] + 1
     for batch in np.split(order, ends):
         yield int(rows.step[batch[0]]), batch
-
-
-def _follows(step, now, before):
-    """Whether a step is the present one or the last one before it."""
-    return step == now or step >= before[0]
 
 
 def _alike(rows, marks, one, other):

@@ -30,7 +30,8 @@ def guessed(names_and_kinds, other="term", ask=True, known=None):
     other : str
         Role of numbers whose name says nothing.
     ask : bool
-        Whether numbers that no name of `NAMES` explains are for a person to decide.
+        Whether numbers that no name explains are for a person to decide. Where unknown numbers
+        are no terms, a name with reward in it is no explanation either.
     known : mapping from name to (kind, role), optional
         What the format itself says of its columns.
 
@@ -103,4 +104,6 @@ def _can_be(role, kind):
 def _by_looks(name, kind, other, ask):
     if kind != "number":
         return "ignore", False
-    return ("term" if TERM.search(name) else other), ask
+    if TERM.search(name):
+        return "term", ask and other != "term"
+    return other, ask

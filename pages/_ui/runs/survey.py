@@ -9,8 +9,9 @@ from .bounds import check_bound
 from .first_look import head_of
 from .formats import format_of
 from .heads import Column, Format, Head, folder_of
+from .parquet import first_row
 from .records import RunFileError, Source
-from .roles import total_alone_is_a_term
+from .roles import total_alone_is_a_term, with_examples
 
 NOTES = 6  # files that could not be read are named one by one up to here
 
@@ -164,7 +165,15 @@ def _columns(row, heads):
             for column in row.columns(head):
                 found.setdefault(column.name, column)
     check_bound("columns", len(found), heads[0].source.name)
-    return total_alone_is_a_term(tuple(found.values()))
+    columns = total_alone_is_a_term(tuple(found.values()))
+    return with_examples(columns, _first_row(heads[0])) if heads[0].kind == "parquet" else columns
+
+
+def _first_row(head):
+    try:
+        return first_row(head.source, head.detail)
+    except RunFileError:  # said when the file is read
+        return {}
 
 
 def _nearest(logs, name):

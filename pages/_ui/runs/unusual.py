@@ -33,15 +33,18 @@ def unusual_batches(rows, kept, run):
     np.maximum.at(largest, groups, run.sizes)
     shared = _shared(step[kept], rows.group[kept], len(steps))
     found = {
-        "other numbers of completions": _odd_ones(counts)[:-1],  # the last one may be cut short
+        "another number of completions": _odd_ones(counts)[:-1],  # the last one may be cut short
         "groups of another size": _odd_ones(largest),
-        "prompts that no other step has": (shared == 0) & (np.median(shared) > 0.5),
+        "prompts of its own": (shared == 0) & (np.median(shared) > 0.5),
     }
+    by_steps = {}
+    for what, odd in found.items():
+        if odd.any():
+            by_steps.setdefault(tuple(steps[np.nonzero(odd)[0]]), []).append(what)
     return tuple(
-        f"{_named(steps[np.nonzero(odd)[0]])}: {what} than nearly all others. An evaluation at "
-        "that step may have overwritten the training file."
-        for what, odd in found.items()
-        if odd.any()
+        f"{_named(at)}: {' and '.join(whats)}, unlike nearly all others. An evaluation at that "
+        "step may have overwritten the training file."
+        for at, whats in by_steps.items()
     )
 
 
