@@ -16,7 +16,7 @@ from grpo_core import ARRAYS
 from .bounds import check_bound
 from .records import RunFileError
 from .tokens_flat import flat_lists, flat_numbers, flat_texts, flat_tokens, grid_of
-from .tokens_values import LARGEST_STEP, common_value, digest, unusable
+from .tokens_values import LARGEST_STEP, common_value, digest, shown, unusable
 
 ALIASES = {"completion_ids": "token_ids", "logged_loss": "loss"}
 LOGP = ("logp_new", "logp_old", "logp_ref", "logp_sampler")
@@ -278,8 +278,8 @@ def _step(value, name):
     array = np.asarray(value)
     step = array.reshape(-1)[0] if array.size == 1 and array.dtype.kind in "biuf" else math.nan
     if not (0 <= step <= LARGEST_STEP and step == math.floor(step)):
-        shown = repr(value if array.size == 1 else array.shape)[:40]
-        raise RunFileError(f"{name}: step is {shown}; wanted a whole number of at least 0.")
+        came = array.reshape(-1)[0].item() if array.size == 1 else array.shape
+        raise RunFileError(f"{name}: step is {shown(came)}; wanted a whole number of at least 0.")
     return int(step)
 
 

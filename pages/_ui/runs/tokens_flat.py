@@ -60,10 +60,11 @@ class Grid:
         sizes = None if self.sizes is None else _sizes(value)
         count = len(value) if sizes is None else sum(sizes)
         if sizes != self.sizes or count != self.count:
-            wanted = f"{self.count:,} completions" + (
-                "" if self.sizes is None else f" in {len(self.sizes):,} groups"
+            groups = "" if self.sizes is None else f", groups: {len(self.sizes):,}"
+            raise RunFileError(
+                f"{name}: {key} does not fit the other arrays (completions: {self.count:,}"
+                f"{groups}); wanted one value or list for each completion."
             )
-            raise RunFileError(f"{name}: {key} is not given for each of the {wanted}.")
         return value if self.sizes is None else list(chain.from_iterable(value))
 
     def _shape(self):

@@ -106,7 +106,9 @@ def document_of(raw):
             spot = f"line {error.lineno}, column {error.colno}"
         else:
             spot = f"column {error.colno}"
-        cut = ": it seems to be cut off" if error.pos >= len(error.doc.rstrip()) else ""
+        text = error.doc.strip()
+        whole = text[:1] not in ("{", "[") or text[-1:] in ("}", "]")
+        cut = "" if whole else ": it seems to be cut off"
         raise BadLine(f"is not JSON ({spot}){cut}") from None
     except RecursionError:
         raise BadLine("is nested too deeply") from None
