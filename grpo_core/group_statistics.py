@@ -12,14 +12,20 @@ _BEYOND = 4096
 class GroupStatistics:
     """Exact-at-the-edges statistics of each group, in units of ``2**exponent``.
 
-    ``centred`` (P, G) and ``spread`` (P, 1) are scaled so that squares neither overflow
-    nor vanish; ``exponent`` (P, 1) undoes it.
+    ``centre`` (P, 1), the mean, ``centred`` (P, G) and ``spread`` (P, 1) are scaled so that
+    squares neither overflow nor vanish; ``exponent`` (P, 1) undoes it.
     """
 
-    mean: np.ndarray
+    centre: np.ndarray
     centred: np.ndarray
     spread: np.ndarray
     exponent: np.ndarray
+
+    @property
+    def mean(self):
+        """Mean in reward units, shape (P,)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(self.centre, self.exponent)[:, 0]
 
     @property
     def std(self):
@@ -58,8 +64,7 @@ def group_statistics(scores, scored, ddof):
     with np.errstate(over="ignore", under="ignore"):
         squares = np.sum(centred * centred, axis=1, keepdims=True)
         spread = np.sqrt(squares / np.maximum(count - ddof, 1))
-        mean = np.ldexp(first + mean_shift, exponent)[:, 0]
-    return GroupStatistics(mean, centred, spread, exponent)
+    return GroupStatistics(first + mean_shift, centred, spread, exponent)
 
 
 def _units(scores):
@@ -76,14 +81,15 @@ def standardised(statistics, eps):
     return over_spread(statistics.centred, statistics.spread, statistics.exponent, eps)
 
 
-def over_spread(deviation, spread, exponent, eps):
+def over_spread(deviation, spread, exponent, eps, guarded=np.add):
     """``deviation / (spread + eps)``, both but eps in units of ``2**exponent``; 0 without spread.
 
     Both sides of the fraction are taken in the larger unit, the group's or that of eps.
+    ``guarded`` says how spread and eps make the divisor.
     """
     unit = np.maximum(exponent, np.frexp(eps)[1]) if eps else exponent
     tied = spread == 0
     with np.errstate(under="ignore"):
-        denominator = np.ldexp(spread, exponent - unit) + np.ldexp(eps, -unit)
+        denominator = guarded(np.ldexp(spread, exponent - unit), np.ldexp(eps, -unit))
         numerator = np.ldexp(deviation, exponent - unit)
         return np.where(tied, 0.0, numerator / np.where(tied, 1.0, denominator))

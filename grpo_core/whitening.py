@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .numerics import cast, times, total
+from .group_statistics import group_statistics, over_spread
+from .numerics import cast
 from .variants import Number, OneOf, Option, Variant, table
 
 
@@ -15,26 +16,25 @@ def tokens(batch, token_advantages, *, ddof, eps, guard, count_eps, limit):
     """``(A - mean) / sqrt(var + eps)`` over all valid tokens of the batch.
 
     Long completions weigh more. With ``guard='floor'`` the variance is at least eps instead.
+    Where all are equal the result is exactly 0, as in a tied group.
     """
-    valid = batch.valid
-    count = float(np.sum(valid))
-    if not count:
-        return token_advantages
-    mean = total(np.where(valid, token_advantages, 0)) / (count + count_eps)
-    with np.errstate(over="ignore", invalid="ignore"):
-        centred = np.where(valid, token_advantages - mean, 0.0)
-        variance = total(np.square(centred)) / (count + count_eps)
-        variance = variance * count / max(count - ddof, 1.0)
-        divisor = np.sqrt(GUARDS[guard](variance, eps))
-    scale = 1 / divisor if divisor > 0 else 0.0
-    whitened = np.nan_to_num(times(centred, scale), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return _limited(batch, cast(whitened, batch.dtype), limit)
+    row = batch.valid.reshape(1, -1)
+    statistics = group_statistics(token_advantages.reshape(1, -1), row, 0)
+    tied = statistics.spread == 0
+    count = max(float(np.sum(row)), 1.0)
+    # In units of the statistics, in which squares stay in range; a count above that of the
+    # tokens leaves a part of their mean in.
+    left = statistics.centre * (count_eps / (count + count_eps))
+    deviation = np.where(row, statistics.centred + left, 0.0)
+    square = np.sum(np.square(deviation), axis=1, keepdims=True) / (count + count_eps)
+    spread = np.where(tied, 0.0, np.sqrt(square * count / max(count - ddof, 1.0)))
+    guarded = GUARDS[guard]
+    whitened = over_spread(deviation, spread, statistics.exponent, np.sqrt(eps), guarded)
+    return _limited(batch, cast(whitened.reshape(batch.valid.shape), batch.dtype), limit)
 
 
-GUARDS = {
-    "added": lambda variance, eps: variance + eps,
-    "floor": lambda variance, eps: np.maximum(variance, eps),
-}
+# What the std and the root of eps make of the divisor: sqrt(var + eps), or sqrt(max(var, eps)).
+GUARDS = {"added": np.hypot, "floor": np.maximum}
 
 
 def _limited(batch, advantages, limit):

@@ -94,13 +94,16 @@ def _whitened(sheet):
     if not (np.all(np.isfinite(values)) and own.value.is_finite()):
         sheet.computed(*words, note="An advantage of the batch is infinite.")
         return
+    if not np.any(values != values[0]):
+        sheet.value(*words, 0, note="All advantages of the batch are equal.")
+        return
     mean, variance = (_written if len(values) <= TERMS else _summed)(sheet, values)
     eps = Number(sheet.option("whitening", "eps"), r"\mathrm{eps}")
     added = sheet.option("whitening", "guard") == "added"
     divisor = sqrt(variance + eps if added else larger(variance, eps))
     size = divisor.evaluate(lambda number: number.value)
-    if not size:
-        sheet.value(*words, 0, note="All advantages of the batch are equal.")
+    if not size or not size.is_finite():
+        sheet.computed(*words, note="Written out, the variance leaves the range of numbers.")
         return
     shift = Decimal(str(np.max(np.abs(values - float(mean.value)))))
     sheet.line(*words, (own - mean) / divisor, near=shift / size)
@@ -122,7 +125,8 @@ def _summed(sheet, values):
     size = len(values)
     below = size + sheet.option("whitening", "count_eps")
     mean = core_total(values) / below
-    variance = core_total(np.square(values - mean)) / below
+    with np.errstate(over="ignore", under="ignore"):
+        variance = core_total(np.square(values - mean)) / below
     variance = variance * size / max(size - sheet.option("whitening", "ddof"), 1)
     return sheet.value(*_mean_words(size), mean), sheet.value(*_VARIANCE, variance)
 

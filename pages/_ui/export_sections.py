@@ -6,9 +6,11 @@ import numpy as np
 
 from grpo_core import STAGES, evaluate
 
+from .computed import Between
 from .export_arrays import array_lines
 from .export_baselines import JUDGES, WIDE
 from .export_code import SNIPPETS
+from .export_judging import extreme
 from .export_recorded import recorded
 from .export_shaping import wide
 from .export_spelling import CAREFUL, Careful, Plain, Writing
@@ -70,7 +72,14 @@ def _snippets(evaluation, writings):
     blind = evaluation.attribution is not None and combined not in SNIPPETS
     if blind or (judge in JUDGES and judge not in WIDE and wide(w).extreme):
         snippets["advantage"] = recorded(evaluation, "advantage")
+    if writings["whitening"].row("whitening") == "tokens" and _far_tokens(evaluation):
+        snippets["whitening"] = recorded(evaluation, "whitening")
     return snippets
+
+
+def _far_tokens(evaluation):
+    """Whether what is whitened has squares beyond double range."""
+    return extreme(Between(evaluation).unwhitened[evaluation.valid])
 
 
 def _stage(stage, snippet, w):

@@ -37,18 +37,25 @@ _GUARDS = {"added": "variance + eps", "floor": "np.maximum(variance, eps)"}
 
 
 def _whitening(w):
-    o, s = w.options, w.spelling
+    o = w.options
     count = f"(size + {o['count_eps']!r})" if o["count_eps"] else "size"
-    scaled = s.times("centred_tokens", "(1 / divisor)")
+    left = f"(first + shift) * ({o['count_eps']!r} / {count})"
+    name, scaled = "centred_tokens", w.spelling.times("centred_tokens", "(1 / divisor)")
     lines = [
         f"eps = {o['eps']!r}",
+        *(["token_advantages = token_advantages.astype(np.float64)"] if w.single else []),
         "size = max(int(valid.sum()), 1)",
-        f"middle = token_advantages.sum(dtype=np.float64) / {count}",
-        "centred_tokens = np.where(valid, token_advantages - middle, 0.0)",
-        f"variance = (centred_tokens**2).sum() / {count}",
+        "# measured from the first: exactly 0 where all advantages are equal",
+        "first = token_advantages[valid][:1].sum()",
+        f"{name} = np.where(valid, token_advantages - first, 0.0)",
+        f"shift = {name}.sum() / size",
+        f"{name} = np.where(valid, {name} - shift, 0.0)",
+        f"equal = not {name}.any()",
+        *([f"{name} = np.where(valid, {name} + {left}, 0.0)"] if o["count_eps"] else []),
+        f"variance = ({name}**2).sum() / {count}",
         *([f"variance = variance * size / max(size - {o['ddof']}, 1)"] if o["ddof"] else []),
         f"divisor = np.sqrt({_GUARDS[o['guard']]})",
-        f"token_advantages = {scaled} if divisor > 0 else np.zeros(valid.shape)",
+        f"token_advantages = np.zeros(valid.shape) if equal else {scaled}",
         *_single(w, "token_advantages"),
     ]
     return [*lines, *_limit(w)]

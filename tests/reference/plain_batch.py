@@ -20,6 +20,8 @@ def _unwhitened(values, limit):
 
 def _whitened(values, ddof, eps, guard, count_eps, limit):
     n = len(values)
+    if n == 0 or min(values) == max(values):
+        return [0.0] * n
     middle = math.fsum(values) / (n + count_eps)
     variance = math.fsum((v - middle) ** 2 for v in values) / (n + count_eps) * n / (n - ddof)
     divisor = math.sqrt(variance + eps if guard == "added" else max(variance, eps))

@@ -551,6 +551,17 @@ def test_huge_and_tiny_rewards_recombine(rewards, advantage):
         assert_holds(evaluation, (0, g, 0))
 
 
+@pytest.mark.parametrize("rewards", [[0.1] * 3, [1e200, -1e200, 0], [1e-200, 2e-200, 0]])
+@pytest.mark.parametrize("eps", [0.0, 1e-8])
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_whitening_recombines_at_the_edges(rewards, eps, tokens):
+    whitened = Conventions.of(advantage="uncompared", whitening=("tokens", {"eps": eps}))
+    policy = np.full((1, 3, tokens), -1.0)
+    evaluation = evaluate(build_scenario(rewards=[rewards], logp_new=policy, conventions=whitened))
+    for g in range(3):
+        assert_holds(evaluation, (0, g, 0))
+
+
 def test_drift_is_shown_as_a_step_of_its_own():
     scenario = build_scenario(
         rewards=[[1, 0]],

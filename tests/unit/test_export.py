@@ -322,6 +322,21 @@ for _over in ("group", "completion"):
     _rough = rough_scenario(conventions=_chosen)
     EDGES[f"process-{_over}-huge"] = _rough.replace(step_rewards=_rough["step_rewards"] * 1e200)
 
+# What whitening meets: equal advantages, and such whose squares leave the range of doubles.
+for _name, _reward in {"tied": 0.1, "huge": 1e200, "tiny": 1e-200}.items():
+    _rewards = np.full((3, 4), _reward)
+    if _name != "tied":
+        _rewards[:, ::2] *= -1
+    for _dtype in (np.float64, np.float32) if _name == "tied" else (np.float64,):
+        EDGES[f"whitened-{_name}-{_dtype.__name__}"] = rough_scenario(
+            rewards=_rewards.astype(_dtype),
+            dtype=_dtype,
+            advantages=None,
+            conventions=Conventions.of(
+                advantage="uncompared", whitening=("tokens", {"count_eps": 1e-8})
+            ),
+        )
+
 EDGES["infinite"] = infinite_scenario()
 EDGES["infinite-both-signs"] = infinite_scenario(kl=("k1", {"place": "reward"})).replace(
     logp_old=[[[-1, -np.inf], [-1, -1], [-1, -1], [-1, -1]]],

@@ -56,11 +56,34 @@ def test_nothing_is_done_unless_asked_for():
 
 @pytest.mark.parametrize("guard", ["added", "floor"])
 @pytest.mark.parametrize("eps", [0.0, 1e-8])
-def test_equal_advantages_become_0(guard, eps):
-    options = {"guard": guard, "eps": eps}
-    computed = whitened("tokens", advantage="uncompared", rewards=[[1.0, 1.0]], **options)
-    assert not computed.token_advantages.any()
+@pytest.mark.parametrize("count_eps", [0.0, 1e-8])
+@pytest.mark.parametrize("score", [1.0, 0.1, 1e8 + 0.1, 1e200, -1e-300])
+def test_equal_advantages_become_exactly_0(guard, eps, count_eps, score):
+    options = {"guard": guard, "eps": eps, "count_eps": count_eps, "advantage": "uncompared"}
+    for mask in (MASK, np.ones((1, 2, 3))):
+        computed = whitened("tokens", rewards=[[score, score]], mask=mask, **options)
+        assert not computed.token_advantages.any()
     assert not whitened("tokens", rewards=[[1.0, 0.0]], mask=np.zeros((1, 2, 4)), **options).loss
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("power", [900, -900])
+def test_the_unit_of_the_rewards_does_not_matter_without_eps(ddof, power):
+    plain, scaled = (
+        whitened("tokens", rewards=[[3.0 * unit, -1.0 * unit]], eps=0.0, ddof=ddof)
+        for unit in (1.0, 2.0**power)
+    )
+    assert scaled.token_advantages.tolist() == plain.token_advantages.tolist()
+
+
+@pytest.mark.parametrize("guard", ["added", "floor"])
+def test_no_eps_is_seen_beside_a_huge_spread_and_no_spread_beside_a_large_eps(guard):
+    # Two tokens +-x: sample variance 2 x^2.
+    pair = {"mask": [[[1], [1]]], "advantage": "uncompared", "guard": guard}
+    huge = whitened("tokens", rewards=[[1e200, -1e200]], **pair).token_advantages.ravel()
+    np.testing.assert_allclose(huge, [2**-0.5, -(2**-0.5)], rtol=1e-15)
+    tiny = whitened("tokens", rewards=[[1e-200, -1e-200]], **pair).token_advantages.ravel()
+    np.testing.assert_allclose(tiny, [1e-196, -1e-196], rtol=1e-14)
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
