@@ -70,6 +70,8 @@ def sources_of_path(path):
             raise RunFileError(f"{name} is neither a file nor a folder.")
         with open(path, "rb") as file:
             archive = _is_archive(file.read(4), name, file)
+    except RunFileError:
+        raise
     except FileNotFoundError:
         raise RunFileError(f"{path!r} does not exist. Check the spelling of the path.") from None
     except PermissionError:

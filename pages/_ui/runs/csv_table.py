@@ -56,7 +56,7 @@ def csv_head(source, text):
     cells = {name: [row[at] for row in rows[1:] if at < len(row)] for at, name in enumerate(names)}
     first = {name: next(iter(values), "") for name, values in cells.items()}
     kinds = {
-        name: "number" if _all_numbers(values, separator) else "text"
+        name: "number" if _mostly_numbers(values, separator) else "text"
         for name, values in cells.items()
     }
     return Head(source, "csv", names, first, (separator, kinds))
@@ -145,12 +145,18 @@ def _as_number(cell, separator):
     return float(cell.replace(",", ".") if separator == ";" else cell)
 
 
-def _all_numbers(cells, separator):
+def _mostly_numbers(cells, separator):
+    """Whether a column is one of numbers, a slip here and there aside."""
+    given = [cell for cell in cells if cell.strip()]
+    return 2 * sum(_is_number(cell, separator) for cell in given) >= len(given)
+
+
+def _is_number(cell, separator):
     try:
-        values = [_as_number(cell, separator) for cell in cells]
+        _as_number(cell, separator)
     except ValueError:
         return False
-    return any(cell.strip() for cell in cells) and len(values) > 0
+    return True
 
 
 def _rows(source, separator):

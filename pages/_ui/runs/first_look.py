@@ -57,6 +57,8 @@ def _arrays(source):
     try:
         with source.open() as file, zipfile.ZipFile(file) as archive:
             names = archive.namelist()
+    except RunFileError:
+        raise
     except BROKEN:
         raise RunFileError(f"{source.name} is damaged or was cut off. Copy it again.") from None
     if not all(name.endswith(".npy") for name in names):

@@ -88,7 +88,7 @@ def open_run(survey, roles=None):
     kept = np.nonzero(again.kept == np.arange(len(rows.step)))[0]
     groups = grouped(rows.step[kept], rows.group[kept], rows.block, rows.file[kept], survey.name)
     at = np.where(groups.rows >= 0, kept[groups.rows], -1)
-    run, doubts = _run(rows, at, groups.steps, roles)
+    run, doubts = _run(rows, at, groups.steps, roles, survey.name)
     log, log_notes = _log(survey.log_source)
     uses, join_notes = _uses(survey, rows, again)
     read = (note for records in rows.files for note in records.notes)
@@ -142,23 +142,23 @@ def _read(heads, row, roles, name):
     return gathered(files, names, name), shortened(problems)
 
 
-def _run(rows, at, steps, roles):
+def _run(rows, at, steps, roles, name):
     """(Run, notes) of rows in a grid (Q, G)."""
     present = at >= 0
-    check_bound("numbers", at.size * max(len(rows.numbers), 1), "The run")
+    check_bound("numbers", at.size * max(len(rows.numbers), 1), name)
     finite, notes = _finite(rows, roles)
 
     def grid(values):
         return np.where(present, values[at], np.nan)
 
-    of = {role: [name for name in rows.numbers if roles.get(name) == role] for role in NUMBERS}
+    of = {role: [key for key in rows.numbers if roles.get(key) == role] for role in NUMBERS}
     names = of["term"] or of["total"]
     if not names:
-        raise RunFileError("The files that could be read hold no reward. Choose another column.")
-    terms = np.stack([grid(finite[name]) for name in names], axis=-1)
+        raise RunFileError(f"{name}: what could be read holds no reward. Choose another column.")
+    terms = np.stack([grid(finite[key]) for key in names], axis=-1)
     if np.all(np.isnan(terms)):
         raise RunFileError(
-            f"No completion has a score in {listed(names)}: every one is blank or NaN. "
+            f"{name}: no completion has a score in {listed(names)}, every one is blank or NaN. "
             "Choose another column for the reward."
         )
     return Run(
@@ -167,7 +167,7 @@ def _run(rows, at, steps, roles):
         names=tuple(names),
         terms=terms,
         totals=grid(finite[of["total"][0]]) if of["total"] and of["term"] else None,
-        measures={name: grid(rows.numbers[name]) for name in of["measure"]},
+        measures={key: grid(rows.numbers[key]) for key in of["measure"]},
         advantages=grid(finite[of["advantage"][0]]) if of["advantage"] else None,
         lengths=None if rows.lengths is None else grid(rows.lengths),
         unit=rows.unit,

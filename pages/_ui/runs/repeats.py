@@ -29,6 +29,9 @@ class Repeats:
 def repeats(rows):
     """Find the repeated batches of a run.
 
+    Dumps of rollouts alone are written once for each batch: none of theirs is a repeat, also
+    where an evaluation gives the same answers as the one before.
+
     Parameters
     ----------
     rows : rows.Rows
@@ -38,6 +41,8 @@ def repeats(rows):
     Repeats
     """
     marks = _marks(rows)
+    if not (rows.block or any(records.tokens for records in rows.files)):
+        return Repeats(np.arange(len(marks)), 0, 0)
     kept = np.arange(len(marks))
     seen = {}  # marks of a batch: its rows, the last step that used it
     batches, overlaps, last, steps = 0, 0, None, (None, None)

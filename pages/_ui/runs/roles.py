@@ -15,8 +15,7 @@ NAMES = {
     "length": ("num_output_tokens", "completion_length", "response_length", "completion_tokens"),
     "total": ("reward", "rewards", "score", "total", "total_reward", "reward_total"),
 }
-TEXTS = ("prompt", "completion")
-KEYS = ("step", "group")  # may be numbers or texts
+WORDS = ("prompt", "completion", "step", "group")  # roles of columns that may be texts
 TERM = re.compile(r"reward|penalty|bonus", re.IGNORECASE)
 EXAMPLE_CHARACTERS = 60
 
@@ -96,9 +95,7 @@ def _by_name(names_and_kinds):
 
 
 def _can_be(role, kind):
-    if role in TEXTS:
-        return kind != "number"
-    return role in KEYS or kind == "number"
+    return kind == "number" or (kind == "text" and role in WORDS)
 
 
 def _by_looks(name, kind, other, ask):

@@ -74,12 +74,13 @@ def look(sources):
             problems.append(f"{head.source.name} is of no known format and was left out.")
     if not by_format:
         raise RunFileError(_nothing(problems, logs))
-    main = max(by_format, key=lambda key: _weight(*by_format[key]))
+    name = _name(sources)
+    main = max(by_format, key=lambda key: _weight(*by_format[key], name))
     row, chosen = by_format.pop(main)
     attached = () if row.attaches else _attached(by_format)
     notes = [*_left_out(by_format), *shortened(problems)]
     return Survey(
-        name=_name(sources),
+        name=name,
         format=row,
         sources=tuple(head.source for head in chosen),
         columns=_columns(row, chosen),
@@ -114,13 +115,13 @@ def _others(count):
     return f"{count:,} more files could not be read either."
 
 
-def _weight(row, heads):
+def _weight(row, heads, name):
     """What makes one of several runs the one that is read, the largest first.
 
     A trainer's files before tables of any names, completions before their tokens, training
     before evaluation, more files, more bytes.
     """
-    training = not EVALUATION.search(heads[0].source.name)
+    training = not EVALUATION.search(heads[0].source.name.removeprefix(f"{name}/"))
     size = sum(head.source.size for head in heads)
     return (not row.general, not row.attaches, training, len(heads), size)
 
