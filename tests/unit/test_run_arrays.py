@@ -150,6 +150,7 @@ class TestWhatIsRead:
     def test_float32_stays_float32(self):
         found = read(NAME, npz(**members(logp_new=LOGP.astype(np.float32))))
         assert found.tokens(0).arrays["logp_new"].dtype == np.float32
+        assert found.tokens(0).arrays["token_ids"].dtype == np.float64
 
     def test_several_steps_in_one_file(self):
         other = document(step=13, rewards=[[9, 8, 7], [6, 5, 4]])
@@ -328,7 +329,7 @@ class TestBadValues:
             ({"logp_new": np.zeros((0, 3, 4))}, "logp_new is empty"),
             ({"step": -1}, "step is -1; wanted a whole number of at least 0"),
             ({"step": 2.5}, "step is 2.5"),
-            ({"step": [1, 2]}, "step is (2,)"),
+            ({"step": [1, 2]}, "step is [1, 2]"),
             ({"completions": np.array(["a", "b", "c"])}, "completions has shape (3,)"),
             ({"rewards_per_term": np.zeros((P, G, 65))}, "65 terms; at most 64"),
         ],
@@ -362,7 +363,12 @@ class TestBadValues:
             ({"rewards_per_term": [[[1], [1, 2], [1]], [[1], [1], [1]]]}, "has fewer values"),
             ({"step": "twelve"}, "step is 'twelve'"),
             ({"step": -3}, "step is -3"),
-            ({"step": True, "loss": "x"}, None),
+            ({"prompts": ["p", {"a": 1}]}, "prompts is not made of texts"),
+            ({"logp_old": [None, [[-1]]]}, "logp_old does not fit"),
+            ({"rewards": [None, [1, 2, 3]]}, "rewards does not fit"),
+            ({"rewards_per_term": [[1, 2, 3], [4, 5, 6]]}, "wanted a list of numbers"),
+            ({"step": True, "loss": [[1], [2, 3]]}, None),
+            ({"term_names": {"a": 1}, "loss": "x"}, None),
             ({"rewards": [[None, 1, 2], [3, 4, 5]]}, None),
         ],
         ids=lambda value: str(value)[:50],

@@ -65,10 +65,11 @@ def _terms(fields):
     if TERMS not in fields:
         return ()
     value = fields[TERMS]
+    if isinstance(value, np.ndarray):
+        return term_names(fields, value.shape[-1] if value.ndim else 0)
     while isinstance(value, list) and value and isinstance(value[0], list):
         value = value[0]
-    count = value.shape[-1] if isinstance(value, np.ndarray) and value.ndim else len(value)
-    return term_names(fields, count)
+    return term_names(fields, len(value) if isinstance(value, list) else 0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -168,7 +168,7 @@ def _group(record, rows, valid):
     if not np.all(np.isfinite(ids)):
         raise BadLine("has a blank in 'token_ids'; wanted whole numbers")
     end = int(np.argmax(valid)) if np.any(valid) else len(ids)
-    return digest("ids", ids[:end].astype(np.int64).tobytes())
+    return digest("ids", ids[:end].tobytes())
 
 
 NEMO_VALIDATION = Format(

@@ -72,7 +72,7 @@ def sequence_of(record, step):
     end = int(np.argmax(valid)) if np.any(valid) else len(valid)
     return Sequence(
         step=step_of(record, "step", step),
-        group=digest("ids", rows["token_ids"][:end].astype(np.int64).tobytes()),
+        group=digest("ids", rows["token_ids"][:end].tobytes()),
         numbers={"advantages": advantage, TERM: advantage},
         length=float(np.count_nonzero(valid)),
         remarks=remark_on(_tokens(rows, valid)),

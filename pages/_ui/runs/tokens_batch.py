@@ -16,7 +16,7 @@ from grpo_core import ARRAYS
 from .bounds import check_bound
 from .records import RunFileError
 from .tokens_flat import flat_lists, flat_numbers, flat_texts, flat_tokens, grid_of
-from .tokens_values import LARGEST_STEP, common_value, digest, shown, unusable
+from .tokens_values import LARGEST_STEP, common_value, digest, one_number, shown, unusable
 
 ALIASES = {"completion_ids": "token_ids", "logged_loss": "loss"}
 LOGP = ("logp_new", "logp_old", "logp_ref", "logp_sampler")
@@ -28,6 +28,7 @@ LEADERS = (*PER_TOKEN, "rewards", TERMS)
 TEXTS = ("prompts", "completions", "pieces", "term_names", "group")
 NAMES = (*TOKENS, TERMS, "rewards", "advantages", "present", "step", "loss", *TEXTS)
 MOST_TERMS = 64
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,13 +102,17 @@ def batch_of(fields, name):
 def term_names(fields, count):
     """A name for each reward term; 'term 0', 'term 1' where none are given."""
     given = fields.get("term_names")
-    given = [] if given is None else np.asarray(given, dtype=object).reshape(-1).tolist()
-    names = [str(item)[:100] for item in given]
+    given = given.reshape(-1).tolist() if isinstance(given, np.ndarray) else given
+    names = [_name_of(item) for item in given] if isinstance(given, list) else []
     if len(names) != count or len(set(names)) != count:
         names = [f"term {k}" for k in range(count)]
     # These have a meaning of their own among the columns.
     taken = {"rewards", "advantages", "step", "prompts", "completions"}
     return [f"{name} (term)" if name in taken else name for name in names]
+
+
+def _name_of(item):
+    return str(item)[:LONGEST_NAME] if isinstance(item, (str, int, float)) else "term"
 
 
 def _tokens(fields, grid, name):
@@ -253,10 +258,9 @@ def _groups(fields, grid, prompts, name):
     """
     ids = flat_texts(fields.get("group"), "group", grid, name)
     if grid.sizes is not None:
-        starts = np.cumsum([0, *grid.sizes[:-1]]).tolist()
-        seen, found = Counter(), []
-        for p, start in enumerate(starts):
-            text = (name, p) if prompts is None else ("grid", prompts[start])
+        starts, seen, found = np.cumsum([0, *grid.sizes]).tolist(), Counter(), []
+        for p, size in enumerate(grid.sizes):
+            text = ("grid", prompts[starts[p]]) if prompts and size else (name, p)
             found.append(digest(*text, seen[text]))
             seen[text] += 1
         return np.repeat(np.array(found, dtype=np.uint64), grid.sizes)
@@ -275,17 +279,13 @@ def _groups(fields, grid, prompts, name):
 def _step(value, name):
     if value is None:
         return None
-    array = np.asarray(value)
-    step = array.reshape(-1)[0] if array.size == 1 and array.dtype.kind in "biuf" else math.nan
+    step = one_number(value)
     if not (0 <= step <= LARGEST_STEP and step == math.floor(step)):
-        came = array.reshape(-1)[0].item() if array.size == 1 else array.shape
+        came = value.tolist() if isinstance(value, np.ndarray) else value
         raise RunFileError(f"{name}: step is {shown(came)}; wanted a whole number of at least 0.")
     return int(step)
 
 
 def _loss(value):
-    array = np.asarray(value)
-    if value is None or array.size != 1 or array.dtype.kind not in "biuf":
-        return None
-    loss = float(array.reshape(-1)[0])
+    loss = one_number(value)
     return loss if math.isfinite(loss) else None

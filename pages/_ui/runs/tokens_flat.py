@@ -65,7 +65,9 @@ class Grid:
                 f"{name}: {key} does not fit the other arrays (completions: {self.count:,}"
                 f"{groups}); wanted one value or list for each completion."
             )
-        return value if self.sizes is None else list(chain.from_iterable(value))
+        if self.sizes is None:
+            return value
+        return list(chain.from_iterable(item for item in value if isinstance(item, list)))
 
     def _shape(self):
         return len(self.sizes), self.sizes[0]
@@ -165,13 +167,14 @@ def flat_texts(value, key, grid, name):
     """A text, or an id, for each completion; those of a group may be given once."""
     if value is None:
         return None
-    if grid.sizes is not None and depth_of(value) == 1 and len(value) == len(grid.sizes):
-        once = value.tolist() if isinstance(value, np.ndarray) else value
-        return [once[p] for p, size in enumerate(grid.sizes) for _ in range(size)]
-    rows = grid.rows(value, key, name)
-    rows = rows.tolist() if isinstance(rows, np.ndarray) else rows
+    given = value.tolist() if isinstance(value, np.ndarray) else value
+    if grid.sizes is not None and depth_of(value) == 1 and len(given) == len(grid.sizes):
+        rows = [given[p] for p, size in enumerate(grid.sizes) for _ in range(size)]
+    else:
+        rows = grid.rows(value, key, name)
+        rows = rows.tolist() if isinstance(rows, np.ndarray) else rows
     if not all(isinstance(row, (str, int, float)) or row is None for row in rows):
-        raise RunFileError(f"{name}: {key} holds lists; wanted one text for each completion.")
+        raise RunFileError(f"{name}: {key} is not made of texts; wanted one for each completion.")
     return rows
 
 

@@ -34,13 +34,23 @@ def scalar(record, name):
     value = alone(record.get(name))
     if value is None or value == []:
         return math.nan
-    if isinstance(value, (int, float)):  # bool is an int
-        try:
-            number = float(value)
-        except OverflowError:
-            return math.nan
-        return number if math.isfinite(number) else math.nan
-    raise BadLine(f"has {shown(value)} for {name!r}; wanted a number")
+    if not isinstance(value, (int, float)):
+        raise BadLine(f"has {shown(value)} for {name!r}; wanted a number")
+    number = one_number(value)
+    return number if math.isfinite(number) else math.nan
+
+
+def one_number(value):
+    """A number, alone or the only one of a list or an array, as float; NaN if there is none."""
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1).tolist()
+    value = alone(value)
+    if not isinstance(value, (int, float)):  # bool is an int
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def step_of(record, name, otherwise):
@@ -158,10 +168,15 @@ def token_row(step, arrays, valid, pieces=(), loss=None):
     pieces : sequence of str, one for each valid position, or empty
     loss : float or None
     """
-    own = {key: array[valid] for key, array in arrays.items()}
+    own = {key: _floating(array[valid]) for key, array in arrays.items()}
     count = int(np.count_nonzero(valid))
     own["mask"] = np.ones(count, dtype=bool)
     return TokenRow(step, own, tuple(pieces) or ("",) * count, loss)
+
+
+def _floating(array):
+    """As the core computes: float32 stays, everything else is float64."""
+    return array if array.dtype == np.float32 else array.astype(np.float64)
 
 
 def digest(*parts):
