@@ -14,6 +14,7 @@ _BEST = 0.9  # share of the groups that a rule is ranked by: a few damaged ones 
 _LARGEST_EPS = 0.02  # in units of the first weight; more is no eps but another rule
 _DIGITS = range(1, 7)
 _STEPS = 12
+_PASSES = 4  # of finding weights and eps in turn, where neither can be had alone
 _SUM = "sum_then_normalize"
 
 
@@ -49,7 +50,7 @@ def tried_rules(run, weights=None):
         Empty where no term differs within a group that has an advantage.
     """
     some = _some_steps(run)
-    tried = [each for rule in RULES.values() if (each := _try(some, rule)) is not None]
+    tried = [each for rule in RULES.values() if (each := _try(some, rule, weights)) is not None]
     return tuple(sorted(tried, key=lambda each: _rank(each, tried, weights)))
 
 
@@ -63,15 +64,17 @@ def _some_steps(run):
     return groups_of(run, np.isin(run.steps, every[at]))
 
 
-def _try(run, rule):
+def _try(run, rule, like):
     """A rule with the weights and the eps that suit it best."""
     best = None
     for eps in _starts(rule):
-        found = weights_of_advantages(run, rule, eps)
+        found = weights_of_advantages(run, rule, eps, like)
         if found is None:
             return None
-        values = _refined(run, rule, found.values, eps) if rule.shared == "none" else found.values
-        eps = _eps(run, rule, values) if rule.eps and rule.order == _SUM else eps
+        values = found.values
+        for _ in range(_PASSES if rule.shared == "none" else 1):
+            values = _refined(run, rule, values, eps) if rule.shared == "none" else values
+            eps = _eps(run, rule, values) if rule.eps and rule.order == _SUM else eps
         error = error_of(run, rule, values, eps)
         if best is None or error < best.error:
             best = Tried(
@@ -154,7 +157,7 @@ def _rank(each, tried, weights):
     if each.absolute and weights is not None:
         disagrees = round(float(np.max(np.abs(each.weights - weights)[each.fixed])), 3)
     digits = _digits(each.weights) if each.absolute else 0
-    return (0, disagrees, each.ambiguous, digits)
+    return (0, disagrees, digits, each.ambiguous)
 
 
 def _digits(weights):

@@ -36,8 +36,11 @@ class Weights:
     ambiguous: bool = False
 
 
-def weights_of_advantages(run, rule, eps=0.0):
+def weights_of_advantages(run, rule, eps=0.0, like=None):
     """Weights under which a rule comes nearest to the logged advantages.
+
+    Where several would do, those nearest to ``like`` (K,), or to 1 each. In groups of two all
+    would do that order the two alike: their advantages are one number and its opposite.
 
     Returns
     -------
@@ -51,7 +54,9 @@ def weights_of_advantages(run, rule, eps=0.0):
     if not fixed.any() or not logged.any():
         return None
     unit = features[..., fixed] / size[fixed]
-    found, ambiguous = (_least_squares if rule.power else _direction)(run, rule, unit, logged)
+    start = (np.ones(len(size)) if like is None else np.asarray(like)) * size
+    find = _least_squares if rule.power else _direction
+    found, ambiguous = find(run, rule, unit, logged, start[fixed])
     values = np.zeros(len(size))
     values[fixed] = found / size[fixed]
     if not rule.power:
@@ -84,7 +89,7 @@ def _step_means(run, values):
     return (sums / np.maximum(counts, 1)[:, None])[step][:, None, :]
 
 
-def _least_squares(run, rule, unit, logged):
+def _least_squares(run, rule, unit, logged, start):
     """Weights themselves, from ``A = X w``."""
     known = run.present & ~np.isnan(run.advantages)
     keep = known.any(axis=1)
@@ -97,7 +102,7 @@ def _least_squares(run, rule, unit, logged):
     return found, rank < unit.shape[-1]
 
 
-def _direction(run, rule, unit, logged):
+def _direction(run, rule, unit, logged, start):
     """Weights up to a factor, from the parts of D w that are not along A."""
     block = np.arange(len(run.steps))
     if rule.shared == "step":
@@ -111,12 +116,17 @@ def _direction(run, rule, unit, logged):
         sums = np.divide(sums, along[:, None], out=np.zeros_like(sums), where=along[:, None] > 0)
         rest = (unit - logged[..., None] * sums[block][:, None, :]) * keep[:, None, None]
         matrix = np.einsum("qgk,qgl->kl", rest, rest)
-        values, vectors = np.linalg.eigh(matrix / max(np.trace(matrix), np.finfo(float).tiny))
+        size = np.sum(np.square(unit) * keep[:, None, None])
+        values, vectors = np.linalg.eigh(matrix / max(size, np.finfo(float).tiny))
         found = vectors[:, 0]
         off = np.sum(np.square(np.einsum("qgk,k->qg", rest, found)), axis=1)
         keep = _fitting(off, keep)
+    ambiguous = len(values) > 1 and bool(values[1] <= _ALIKE)
+    if ambiguous:  # every direction of a plane will do: the one nearest to what is known
+        plane = vectors[:, values <= _ALIKE]
+        found = plane @ (plane.T @ start)
     sign = np.sign(np.sum(logged * (unit @ found))) or 1.0
-    return sign * found, len(values) > 1 and bool(values[1] <= _ALIKE)
+    return sign * found, ambiguous
 
 
 def _fitting(off, keep):
