@@ -20,10 +20,10 @@ class Components:
     known : ndarray of bool, (C, P, G)
         Which values take part: with ``missing='as_zero'`` also those that are NaN.
     weighted : ndarray, (C, P, G)
-        Weight times value, the task less the KL penalty in the reward; 0 where not known.
+        Weight times value, 0 where not known; the task's less the KL penalty in the reward,
+        which comes off every score.
     penalty : ndarray, (P, G)
-        What the KL in the reward adds to the task: at most 0 as a rule; 0 where the task
-        reward is not known.
+        What the KL in the reward adds to the score: at most 0 as a rule; 0 where not scored.
     past : mapping from component to ndarray, (P, G, L)
         Of terms that enter as returns to go: what was earned before each token, unweighted.
     """
@@ -71,7 +71,7 @@ def components(batch, reward_penalty, *, task_weight, missing, tokens):
         weighted = times(weights[:, None, None], finite)
         # Negated before the sum, as in the row 'outcome': infinities of both signs give -inf.
         penalty = total(-reward_penalty, axis=-1)
-        penalty = np.where(known[0], penalty, 0.0)
+        penalty = np.where(np.any(known, axis=0), penalty, 0.0)
         weighted[0] = plus(weighted[0], penalty)
     return Components(
         names=("task", *(term.name for term in batch.terms)),

@@ -109,18 +109,25 @@ def shaping_inputs(evaluation, combine=None):
         A key of `COMBINE`; the scenario's own if left out.
     """
     conventions, shaped = evaluation.scenario.conventions, evaluation.attribution
-    chosen, advantage = conventions["rewards"], conventions["advantage"]
-    combine = combine or chosen.variant
-    values = shaped.values
-    if chosen.options["missing"] == "as_zero":
-        present = evaluation.scenario["present"]
-        values = np.where(present & np.isnan(values), 0.0, values)
+    advantage, values = conventions["advantage"], _values(evaluation)
+    combine = combine or conventions["rewards"].variant
     task, weight = values[0], float(shaped.weights[0])
     if not COMBINE[combine].terms:  # the task is weighted, and loses its KL, before it is judged
-        task, weight = np.where(np.isnan(task), np.nan, shaped.weighted[0]), 1.0
+        unknown = np.isnan(task)
+        if COMBINE[combine].total:  # a sum loses its KL also where no task is in it
+            unknown &= shaped.weighted[0] == 0
+        task, weight = np.where(unknown, np.nan, shaped.weighted[0]), 1.0
     options = {"combine": combine, "scale": _SCALES[advantage.variant], "task_weight": weight}
     options |= {key: advantage.options[key] for key in ("ddof", "eps") if key in advantage.options}
     return ShapingInputs(task, values[1:], shaped.weights[1:], options)
+
+
+def _values(evaluation):
+    """Values of task and terms (C, P, G); NaN is what is left out."""
+    values = evaluation.attribution.values
+    if evaluation.scenario.conventions["rewards"].options["missing"] != "as_zero":
+        return values
+    return np.where(evaluation.scenario["present"] & np.isnan(values), 0.0, values)
 
 
 def ordered_inputs(evaluation):
@@ -132,8 +139,7 @@ def ordered_inputs(evaluation):
     inputs, shaped = shaping_inputs(evaluation), evaluation.attribution
     if not COMBINE[inputs.options["combine"]].total:
         return inputs
-    values, weight = np.where(np.isnan(inputs.task), np.nan, shaped.values[0]), shaped.weights[0]
-    values = np.where(np.isnan(values) & ~np.isnan(inputs.task), 0.0, values)  # missing as zero
+    values, weight = _values(evaluation)[0], shaped.weights[0]
     options = inputs.options | {"task_weight": float(weight)}
     known = ~np.isnan(shaped.values).all(axis=0)
     less = np.where(known, shaped.weighted[0] - weight * np.nan_to_num(values), np.nan)

@@ -29,7 +29,7 @@ def _rewards(sheet, summed):
         note = "This completion has no reward and no term: it is left out of its group."
         sheet.note("reward", "score of the completion", note)
         return
-    less = sheet.in_reward and parts.known(0, where)
+    less = sheet.in_reward and (summed or parts.known(0, where))
     if less:
         penalty(sheet)
     elif sheet.in_reward:
@@ -47,8 +47,7 @@ def _sum_of(sheet, parts, where):
     products = [
         parts.weight(k).value * parts.exact(k, where) for k in parts.places if parts.known(k, where)
     ]
-    less = penalty_of(sheet, where) if parts.known(0, where) else Decimal(0)
-    return sum(products, Decimal(0)) - less
+    return sum(products, Decimal(0)) - penalty_of(sheet, where)
 
 
 def _sum_then_normalize(sheet, judge, wanted):

@@ -42,7 +42,7 @@ def _scores(w):
     ]
     if w.in_reward:
         less = s.less_summed("weighted[0]", "reward_penalty", "axis=-1")
-        lines.append(f"weighted[0] = np.where(known[0], {less}, 0.0)")
+        lines.append(f"weighted[0] = np.where(scored, {less}, 0.0)")
     return [*lines, f"scores = {s.summed('weighted', 'axis=0')}"]
 
 

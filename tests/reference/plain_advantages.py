@@ -47,9 +47,7 @@ def _summed(parts, case):
     @cache
     def score(cell, t):
         known = [w * view(cell, t) for w, view in parts if view(cell, t) is not None]
-        # The penalty is the task's, which stands first.
-        less = 0.0 if parts[0][1](cell, t) is None else case["penalty"][cell]
-        return math.fsum(known) - less if known else None
+        return math.fsum(known) - case["penalty"][cell] if known else None
 
     return score
 

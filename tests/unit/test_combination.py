@@ -14,6 +14,7 @@ from grpo_core import (
     evaluate,
     shaped_rewards,
 )
+from grpo_core.presets import PRESETS
 
 NAN = np.nan
 COMBINING = [key for key in STAGES["rewards"].variants if key != "outcome"]
@@ -326,17 +327,50 @@ def test_the_kl_in_the_reward_belongs_to_the_task(combine, task_weight, advantag
     assert_allclose(computed.advantages, expected)
 
 
+# Penalty 0.5 for completion 0, of which the term alone is known: 1 with weight 0.5.
+ONLY_TERM = [[NAN, 1.0]], [[[1.0, 0.0]]], [0.5]
+MOVED = {"logp_old": [[[-1.0], [-1.0]]], "logp_ref": [[[-2.0], [-1.0]]]}
+IN_REWARD = ("k1", {"beta": 0.5, "place": "reward"})
+
+
 @pytest.mark.parametrize("combine", COMBINING)
+@pytest.mark.parametrize("missing", ["leave_out", "as_zero"])
+def test_every_score_loses_its_kl_whichever_part_of_it_is_known(combine, missing):
+    computed = shaped(*ONLY_TERM, combine, "mean_only", MOVED, IN_REWARD, missing=missing)
+    assert_allclose(computed.scores, [[0.5 - 0.5, 1]])
+
+
+@pytest.mark.parametrize("missing", ["leave_out", "as_zero"])
+def test_what_is_judged_as_one_is_judged_less_its_kl(missing):
+    given = *ONLY_TERM, "sum_then_normalize", "mean_only", MOVED, IN_REWARD
+    computed = shaped(*given, missing=missing)
+    # Scores 0 and 1; of the task -0.5 and 1, of the term 0.5 and 0, each less its mean.
+    assert_allclose(computed.advantages, [[-0.5, 0.5]])
+    assert_allclose(computed.attribution.parts, [[[-0.75, 0.75]], [[0.25, -0.25]]])
+
+
+@pytest.mark.parametrize("combine", ["normalize_then_sum", "add_after"])
 @pytest.mark.parametrize(("missing", "counts"), [("leave_out", False), ("as_zero", True)])
-def test_without_a_task_reward_there_is_no_kl_in_it(combine, missing, counts):
-    # Penalty 0.5 for completion 0, of which the term alone is known. Counted as 0 it has one.
-    arrays = {"logp_old": [[[-1.0], [-1.0]]], "logp_ref": [[[-2.0], [-1.0]]]}
-    kl = ("k1", {"beta": 0.5, "place": "reward"})
-    given = [[NAN, 1.0]], [[[1.0, 0.0]]], [0.5], combine, "mean_only"
-    computed = shaped(*given, arrays, kl, missing=missing)
-    without = shaped(*given, {}, "k3", missing=missing)
-    assert_allclose(computed.scores, [[0.5 - 0.5 * counts, 1]])
+def test_a_task_that_is_judged_apart_and_missing_has_no_kl_in_it(combine, missing, counts):
+    computed = shaped(*ONLY_TERM, combine, "mean_only", MOVED, IN_REWARD, missing=missing)
+    without = shaped(*ONLY_TERM, combine, "mean_only", {}, "k3", missing=missing)
     assert np.array_equal(computed.advantages, without.advantages) is not counts
+
+
+def test_rloo_takes_the_kl_off_the_sum_of_what_is_known():
+    # Format 1 and task 1, each less 0.05 (-1 + 3) = 0.1: 0.9 and 0.9, and nothing to tell apart.
+    arrays = {"logp_old": [[[-1.0], [-1.0]]], "logp_ref": [[[-3.0], [-3.0]]]}
+    scenario = build_scenario(
+        rewards=[[NAN, 1.0]],
+        term_values=[[[1.0], [0.0]]],
+        terms=(Term("format"),),
+        conventions=PRESETS["trl-rloo-1.16"].conventions,
+        **arrays,
+    )
+    computed = evaluate(scenario)
+    assert_allclose(computed.scores, [[0.9, 0.9]])
+    assert computed.tied.all()
+    assert not computed.advantages.any()
 
 
 @pytest.mark.parametrize("combine", COMBINING)
