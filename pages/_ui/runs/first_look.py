@@ -9,7 +9,8 @@ from .archive import BROKEN, ZIP
 from .csv_table import csv_head
 from .heads import Head
 from .log import parsed
-from .parquet import MAGIC, footer
+from .parquet import footer
+from .parquet_footer import MAGIC
 from .plain_text import whole
 from .records import RunFileError
 from .tokens_lines import BadLine, lines, record_of
@@ -50,7 +51,7 @@ def head_of(source):
 
 def _parquet(source):
     detail = footer(source)
-    return Head(source, "parquet", tuple(detail[1].names), detail=detail)
+    return Head(source, "parquet", tuple(detail.schema.names), detail=detail)
 
 
 def _arrays(source):

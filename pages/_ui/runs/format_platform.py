@@ -23,7 +23,7 @@ def fits(head):
 
 def columns(head):
     """Columns with the roles that the platform's names have."""
-    return guessed(kinds(head.detail[1]), other="measure", known=KNOWN)
+    return guessed(kinds(head.detail.schema), other="measure", known=KNOWN)
 
 
 PLATFORM = Format(

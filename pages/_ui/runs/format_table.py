@@ -22,7 +22,7 @@ def _json_kinds(head):
 READERS = {
     "csv": (csv_kinds, read_csv),
     "parquet": (
-        lambda head: kinds(head.detail[1]),
+        lambda head: kinds(head.detail.schema),
         lambda head, roles: read_records(head, roles, block=True),
     ),
     "lines": (_json_kinds, lambda head, roles: read_json(head, roles, WAY)),

@@ -19,7 +19,7 @@ def fits(head):
 
 def columns(head):
     """Columns with guessed roles: an unknown number is a reward term."""
-    return guessed(kinds(head.detail[1]))
+    return guessed(kinds(head.detail.schema))
 
 
 TRL = Format(

@@ -1,4 +1,6 @@
-"""Parquet: what its footer promises, checked first, and the columns that are needed."""
+"""Parquet: the columns that are needed, after what the footer promises was checked."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -6,38 +8,50 @@ import pyarrow.parquet as pq
 
 from .arrow_text import as_texts, is_string, is_text, plain
 from .bounds import check_bound
+from .parquet_footer import Promise, damaged, promise
 from .records import RunFileError
 
-MAGIC = b"PAR1"
 BROKEN = (pa.ArrowException, OSError, ValueError)
 CONTAINERS = 100_000  # parts of a footer: columns, row groups
 PLAIN_BYTES = 256_000_000  # texts that cannot become larger are read without a dictionary
 
 
+@dataclass(frozen=True, eq=False)
+class Footer:
+    """What is kept of a Parquet file's footer: `Head.detail` of such files."""
+
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    promise: Promise
+
+
 def footer(source):
     """The footer of a Parquet file: its schema, its rows, the sizes of its columns.
+
+    Returns
+    -------
+    Footer
 
     Raises
     ------
     RunFileError
         No Parquet, or more than `bounds.BOUNDS` allows.
     """
-    length = _footer_bytes(source)
-    check_bound("footer bytes", length, source.name)
+    promised = promise(source)
+    check_bound("rows", sum(promised.rows), source.name)
     try:
         with source.open() as file:
             found = pq.ParquetFile(file, thrift_container_size_limit=CONTAINERS)
             metadata, schema = found.metadata, found.schema_arrow
     except BROKEN as error:
-        raise _damaged(source, error) from None
+        raise _broken(source, error) from None
     check_bound("columns", len(schema.names), source.name)
-    check_bound("rows", metadata.num_rows, source.name)
     twice = {name for name in schema.names if schema.names.count(name) > 1}
     if twice:
         raise RunFileError(
             f"{source.name} has two columns called {min(twice)!r}. Rename one and open it again."
         )
-    return metadata, schema
+    return Footer(metadata, schema, promised)
 
 
 def kinds(schema):
@@ -52,7 +66,7 @@ def read_columns(source, names, detail, row_groups=None):
     ----------
     source : Source
     names : sequence of str
-    detail : (metadata, schema) of `footer`
+    detail : Footer
     row_groups : sequence of int, optional
         Those alone.
 
@@ -65,35 +79,33 @@ def read_columns(source, names, detail, row_groups=None):
     RunFileError
         Damaged, or larger once unpacked than what is read.
     """
-    metadata, schema = detail
     wanted = set(names)
-    dictionaries = _bounded(source, wanted, metadata)
+    dictionaries = _bounded(source, wanted, detail.promise)
     try:
         with source.open() as file:
             opened = pq.ParquetFile(
-                file, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
+                file, metadata=detail.metadata, read_dictionary=dictionaries, pre_buffer=False
             )
-            columns = [name for name in schema.names if name in wanted]
+            columns = [name for name in detail.schema.names if name in wanted]
             if row_groups is None:
                 table = opened.read(columns=columns, use_threads=False)
             else:
                 table = opened.read_row_groups(row_groups, columns=columns, use_threads=False)
             return {name: _whole(table.column(name)) for name in columns}
     except BROKEN as error:
-        raise _damaged(source, error) from None
+        raise _broken(source, error) from None
 
 
 def first_row(source, detail):
     """name -> value of the first record, {} where there is none."""
-    metadata, schema = detail
-    dictionaries = _bounded(source, set(schema.names), metadata)
+    dictionaries = _bounded(source, set(detail.schema.names), detail.promise)
     try:
         with source.open() as file:
-            opened = pq.ParquetFile(file, metadata=metadata, read_dictionary=dictionaries)
+            opened = pq.ParquetFile(file, metadata=detail.metadata, read_dictionary=dictionaries)
             for batch in opened.iter_batches(batch_size=1, use_threads=False):
                 return batch.to_pylist()[0]
     except BROKEN as error:
-        raise _damaged(source, error) from None
+        raise _broken(source, error) from None
     return {}
 
 
@@ -124,9 +136,8 @@ def numbers(array, name, source):
 
 def texts_of_rows(source, names, detail, rows):
     """Texts of some rows, read again: a list for each name, in the order of `rows`."""
-    metadata, _ = detail
     rows = np.asarray(rows, dtype=np.int64)
-    sizes = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    sizes = detail.promise.rows
     ends = np.cumsum(sizes)
     groups = np.unique(np.searchsorted(ends, rows, side="right"))
     read = read_columns(source, [name for name in names if name], detail, groups.tolist())
@@ -162,45 +173,21 @@ def _listed(array, name, at, source):
     return [text or "" for text in plain(texts, source.name).to_pylist()]
 
 
-def _bounded(source, wanted, metadata):
-    """Check what the columns unpack to; names of text columns to be kept as dictionaries."""
-    unpacked, dictionaries = 0, []
-    for index in range(metadata.num_columns):
-        path = metadata.schema.column(index).path
-        if path.split(".")[0] not in wanted:
-            continue
-        chunks = [
-            metadata.row_group(group).column(index) for group in range(metadata.num_row_groups)
-        ]
-        values = sum(chunk.num_values for chunk in chunks)
-        size = sum(chunk.total_uncompressed_size for chunk in chunks)
-        check_bound("values", values, f"{source.name}, column {path!r},")
-        unpacked += size
-        if chunks and chunks[0].physical_type == "BYTE_ARRAY" and values * size > PLAIN_BYTES:
-            dictionaries.append(path)
-    check_bound("text bytes", unpacked, source.name)
-    return dictionaries
+def _bounded(source, wanted, promised):
+    """Check what the columns unpack to; paths of text columns to be kept as dictionaries."""
+    columns = [column for column in promised.columns if column.path[0] in wanted]
+    for column in columns:
+        check_bound("values", column.values, f"{source.name}, column {column.path[0]!r},")
+    check_bound("text bytes", sum(column.size for column in columns), source.name)
+    return [
+        ".".join(column.path)
+        for column in columns
+        if column.text and column.values * column.size > PLAIN_BYTES
+    ]
 
 
-def _footer_bytes(source):
-    """Length of the footer, from the last eight bytes."""
-    if source.size < 12:
-        raise _damaged(source)
-    with source.open() as file:
-        file.seek(source.size - 8)
-        tail = file.read(8)
-    if tail[4:] != MAGIC:
-        raise RunFileError(
-            f"{source.name} is no complete Parquet file: its end is missing. "
-            "It may still be written or was cut off; copy it again."
-        )
-    return int.from_bytes(tail[:4], "little")
-
-
-def _damaged(source, error=None):
-    if isinstance(error, RunFileError):
-        return error
-    return RunFileError(f"{source.name} is damaged: it cannot be read as Parquet. Copy it again.")
+def _broken(source, error):
+    return error if isinstance(error, RunFileError) else damaged(source)
 
 
 def _whole(column):

@@ -31,7 +31,7 @@ def read_records(head, roles, block):
     check_texts(one, head)
     needed = [name for name, role in roles.items() if role in NUMBERS or name in one.values()]
     columns = read_columns(source, needed, head.detail)
-    count = head.detail[0].num_rows
+    count = sum(head.detail.promise.rows)
     read = functools.partial(_numbers, columns, source=source)
     prompts, completions = (_texts(columns, one.get(role), source) for role in TEXTS)
     step, notes = steps_without_column(source, count)
