@@ -71,6 +71,11 @@ def cells(where, quantity=None):
     return f"{named} and {rest:,} more" if rest else named
 
 
+def named(name):
+    """A name that a file brought, in quotes, as it is."""
+    return f"“{name}”"
+
+
 def opening(text):
     """The text as a sentence begins: first letter in upper case."""
     return text[:1].upper() + text[1:]

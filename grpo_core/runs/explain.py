@@ -55,6 +55,7 @@ class Said:
 
     code: str
     severity: str
+    question: str
     sentence: str
     where: Mapping
 
@@ -93,6 +94,8 @@ def say(explained):
             figures = row.find(explained)
             if figures is not None:
                 where = {key: figures[key] for key in ("step", "group") if key in figures}
-                said.append(Said(row.code, row.severity, row.sentence(figures), where))
+                said.append(
+                    Said(row.code, row.severity, row.question, row.sentence(figures), where)
+                )
     order = list(SEVERITIES)
     return tuple(sorted(said, key=lambda one: order.index(one.severity)))

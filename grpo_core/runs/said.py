@@ -10,10 +10,11 @@ class RunFinding:
 
     ``find`` maps an `Explained` to the figures of the sentence, or None where it does not hold;
     ``step`` or ``group`` among them is what to look at. ``severity`` as in
-    `grpo_core.findings.row.SEVERITIES`.
+    `grpo_core.findings.row.SEVERITIES`; ``question`` is what a reader asks who meets it.
     """
 
     code: str
     severity: str
+    question: str
     find: Callable
     sentence: Callable

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from ..words import count, listing, number, opening, percent
+from ..words import count, listing, named, number, percent
 from .said import RunFinding
 
 
 def _weights(shown):
     """Weights as words, the terms whose weight is told."""
     return [
-        f"{name} {number(weight)}"
+        f"{named(name)} {number(weight)}"
         for name, weight, fixed in zip(
             shown.run.names, shown.fit.weights, shown.fit.fixed, strict=True
         )
@@ -68,7 +68,7 @@ def _say_convention(figures):
     )
     if figures["ambiguous"]:
         said += " Some terms move together, so that other weights would fit as well."
-    return f"{said} {_SCALES[figures['scale']].format(first=figures['first'])}"
+    return f"{said} {_SCALES[figures['scale']].format(first=named(figures['first']))}"
 
 
 def no_convention(shown):
@@ -159,7 +159,7 @@ def unread_terms(shown):
 def _say_unread(figures):
     one = len(figures["names"]) == 1
     return (
-        f"{opening(listing(figures['names']))} never "
+        f"{listing([named(name) for name in figures['names']])} never "
         f"{'differs' if one else 'differ'} within a group: {'it pulls' if one else 'they pull'} at "
         f"no completion, and no advantage tells {'its weight' if one else 'their weights'}."
     )
@@ -206,26 +206,65 @@ def shares_said(shown):
 
 
 def _say_shares(figures):
+    verb = "is" if figures["decided"] == 1 else "are"
     return (
         f"{count(figures['decided'], 'group')} of {figures['groups']:,} "
-        f"({percent(figures['decided'] / figures['groups'])}) "
-        f"{'is' if figures['decided'] == 1 else 'are'} tied in {figures['task']} and decided by "
-        f"the other rewards alone, most at step {figures['step']} ({percent(figures['then'])} of "
-        "its groups). However small their weight, such a group pushes at full strength where it "
-        "is divided by its standard deviation."
+        f"({percent(figures['decided'] / figures['groups'])}) {verb} tied in "
+        f"{named(figures['task'])} and decided by the other rewards alone, most at step "
+        f"{figures['step']} ({percent(figures['then'])} of its groups). However small their "
+        "weight, such a group pushes at full strength where it is divided by its standard "
+        "deviation."
     )
 
 
 ROWS = (
     RunFinding(
-        code="no_convention", severity="warning", find=no_convention, sentence=_say_no_convention
+        code="no_convention",
+        question="How were the advantages made?",
+        severity="warning",
+        find=no_convention,
+        sentence=_say_no_convention,
     ),
-    RunFinding(code="misfits", severity="warning", find=misfits, sentence=_say_misfits),
     RunFinding(
-        code="log_disagrees", severity="warning", find=log_disagrees, sentence=_say_log_disagrees
+        code="misfits",
+        question="Which groups do not fit?",
+        severity="warning",
+        find=misfits,
+        sentence=_say_misfits,
     ),
-    RunFinding(code="convention", severity="note", find=convention, sentence=_say_convention),
-    RunFinding(code="not_logged", severity="note", find=not_logged, sentence=_say_not_logged),
-    RunFinding(code="unread_terms", severity="note", find=unread_terms, sentence=_say_unread),
-    RunFinding(code="shaped_only", severity="note", find=shares_said, sentence=_say_shares),
+    RunFinding(
+        code="log_disagrees",
+        question="Does the log say the same?",
+        severity="warning",
+        find=log_disagrees,
+        sentence=_say_log_disagrees,
+    ),
+    RunFinding(
+        code="convention",
+        question="How were the advantages made?",
+        severity="note",
+        find=convention,
+        sentence=_say_convention,
+    ),
+    RunFinding(
+        code="not_logged",
+        question="How were the advantages made?",
+        severity="note",
+        find=not_logged,
+        sentence=_say_not_logged,
+    ),
+    RunFinding(
+        code="unread_terms",
+        question="Which rewards do nothing?",
+        severity="note",
+        find=unread_terms,
+        sentence=_say_unread,
+    ),
+    RunFinding(
+        code="shaped_only",
+        question="Which groups does shaping decide?",
+        severity="note",
+        find=shares_said,
+        sentence=_say_shares,
+    ),
 )

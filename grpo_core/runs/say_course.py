@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..words import count, listing, number, opening, percent
+from ..words import count, listing, named, number, percent
 from .said import RunFinding
 from .series import logged
 
@@ -41,8 +41,8 @@ def hacked(shown):
 def _say_hacked(figures):
     turn, term, task = figures["turn"], figures["term"], figures["task"]
     moved = (
-        f"{opening(task)} fell from {number(turn.task_before, 3)} to "
-        f"{number(turn.task_after, 3)} while the mean of {term} rose from "
+        f"{named(task)} fell from {number(turn.task_before, 3)} to "
+        f"{number(turn.task_after, 3)} while the mean of {named(term)} rose from "
         f"{number(turn.term_before, 3)} to {number(turn.term_after, 3)}"
     )
     if figures["alone"]:
@@ -51,8 +51,8 @@ def _say_hacked(figures):
             f"that step on): what is rewarded is no longer what is wanted."
         )
     return (
-        f"{opening(term)} is being hacked, and step {turn.step} is the turn. From there on "
-        f"{term} makes {percent(turn.share_after)} of the spread of the total reward within "
+        f"{named(term)} is being hacked, and step {turn.step} is the turn. From there on "
+        f"{named(term)} makes {percent(turn.share_after)} of the spread of the total reward within "
         f"groups, before it {percent(max(turn.share_before, 0.0))}. {moved} (means before and "
         f"from the turn on). The total reward went from {number(turn.reward_before, 3)} to "
         f"{number(turn.reward_after, 3)}, which by itself looks like progress."
@@ -80,13 +80,13 @@ def driver(shown):
 
 def _say_driver(figures):
     said = (
-        f"{opening(figures['term'])} drives the update: on average over "
+        f"{named(figures['term'])} drives the update: on average over "
         f"{count(figures['steps'], 'scored step')} it makes {percent(figures['share'])} of the "
         "spread of the total reward within groups."
     )
     if figures["is_task"]:
-        return f"{said} No other term takes over while {figures['task']} falls."
-    return f"{said} It is not {figures['task']}."
+        return f"{said} No other term takes over while {named(figures['task'])} falls."
+    return f"{said} It is not {named(figures['task'])}."
 
 
 def task_course(shown):
@@ -108,10 +108,10 @@ def _say_task_course(figures):
     between = "(means of the first and the last quarter of the steps)"
     if moved is None:
         return (
-            f"{opening(figures['task'])} went {span} {between}: no more than chance makes of it, "
+            f"{named(figures['task'])} went {span} {between}: no more than chance makes of it, "
             f"{number(abs(figures['sigmas']), 2)} standard errors."
         )
-    return f"{opening(figures['task'])} {moved} {span} {between}."
+    return f"{named(figures['task'])} {moved} {span} {between}."
 
 
 def length_course(shown):
@@ -180,16 +180,46 @@ def _say_never_clipped(figures):
 
 
 ROWS = (
-    RunFinding(code="reward_hacked", severity="warning", find=hacked, sentence=_say_hacked),
     RunFinding(
-        code="far_from_reference", severity="warning", find=far_from_reference, sentence=_say_far
-    ),
-    RunFinding(code="task_course", severity="note", find=task_course, sentence=_say_task_course),
-    RunFinding(code="driver", severity="note", find=driver, sentence=_say_driver),
-    RunFinding(
-        code="length_course", severity="note", find=length_course, sentence=_say_length_course
+        code="reward_hacked",
+        question="Is a reward hacked?",
+        severity="warning",
+        find=hacked,
+        sentence=_say_hacked,
     ),
     RunFinding(
-        code="never_clipped", severity="note", find=never_clipped, sentence=_say_never_clipped
+        code="far_from_reference",
+        question="How far did it go?",
+        severity="warning",
+        find=far_from_reference,
+        sentence=_say_far,
+    ),
+    RunFinding(
+        code="task_course",
+        question="Did it learn the task?",
+        severity="note",
+        find=task_course,
+        sentence=_say_task_course,
+    ),
+    RunFinding(
+        code="driver",
+        question="What drives the update?",
+        severity="note",
+        find=driver,
+        sentence=_say_driver,
+    ),
+    RunFinding(
+        code="length_course",
+        question="Did answers get longer?",
+        severity="note",
+        find=length_course,
+        sentence=_say_length_course,
+    ),
+    RunFinding(
+        code="never_clipped",
+        question="Does clipping do anything?",
+        severity="note",
+        find=never_clipped,
+        sentence=_say_never_clipped,
     ),
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..words import count, listing, number, percent
+from ..words import count, listing, named, number, percent
 from .said import RunFinding
 from .series import logged
 
@@ -94,7 +94,7 @@ def missing(shown):
     unscored = int((blank.all(axis=2) & shown.run.present).sum())
     return {
         "terms": [
-            f"{name} ({amount:,})"
+            f"{named(name)} ({amount:,})"
             for name, amount in zip(shown.run.names, per_term.tolist(), strict=True)
             if amount
         ],
@@ -160,9 +160,39 @@ def _say_unequal(figures):
 
 
 ROWS = (
-    RunFinding(code="groups_of_one", severity="warning", find=alone, sentence=_say_alone),
-    RunFinding(code="tied_recounted", severity="warning", find=tied, sentence=_say_tied),
-    RunFinding(code="residue", severity="warning", find=residue, sentence=_say_residue),
-    RunFinding(code="missing_rewards", severity="note", find=missing, sentence=_say_missing),
-    RunFinding(code="unequal_groups", severity="note", find=unequal, sentence=_say_unequal),
+    RunFinding(
+        code="groups_of_one",
+        question="Is there anything to compare with?",
+        severity="warning",
+        find=alone,
+        sentence=_say_alone,
+    ),
+    RunFinding(
+        code="tied_recounted",
+        question="How many groups are tied?",
+        severity="warning",
+        find=tied,
+        sentence=_say_tied,
+    ),
+    RunFinding(
+        code="residue",
+        question="What were tied groups taught?",
+        severity="warning",
+        find=residue,
+        sentence=_say_residue,
+    ),
+    RunFinding(
+        code="missing_rewards",
+        question="Are rewards missing?",
+        severity="note",
+        find=missing,
+        sentence=_say_missing,
+    ),
+    RunFinding(
+        code="unequal_groups",
+        question="Are groups of one size?",
+        severity="note",
+        find=unequal,
+        sentence=_say_unequal,
+    ),
 )

@@ -12,7 +12,7 @@ from grpo_core.runs.run import Run, RunLog
 from grpo_core.runs.series import group_shares, guess_task, logged, series
 from grpo_core.runs.turn import level_cut, turns
 
-from .made_runs import made_run, recorded, with_fields
+from .judged_runs import made_run, recorded, with_fields
 
 
 def small_run(**fields):
@@ -164,7 +164,7 @@ def test_recorded_hack_is_named_and_its_turn_lies_between_step_65_and_85():
     first = say(shown)[0]
     assert first.code == "reward_hacked"
     assert 65 <= first.where["step"] <= 85
-    assert "step_count is being hacked" in first.sentence.lower()
+    assert "“step_count” is being hacked" in first.sentence
 
 
 def test_recorded_healthy_run_is_not_called_hacked():
@@ -175,7 +175,7 @@ def test_recorded_healthy_run_is_not_called_hacked():
     assert "The log reports none" in said["tied_recounted"]
     assert "0.00119" in said["residue"]
     assert "sample standard deviation plus 0.0001" in said["convention"]
-    assert "correctness 1 and format_ok 0.2" in said["convention"]
+    assert "“correctness” 1 and “format_ok” 0.2" in said["convention"]
     assert "rose" in said["task_course"]
 
 

@@ -8,7 +8,7 @@ from grpo_core.runs.fit import fit
 from grpo_core.runs.rules import RULES, judge
 from grpo_core.runs.run import Run, RunLog, total_rewards
 
-from .made_runs import made_run, recorded, reward_log, with_fields
+from .judged_runs import made_run, recorded, reward_log, with_fields
 
 SEVERAL = [1.0, 0.2, -0.5]
 
