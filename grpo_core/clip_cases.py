@@ -9,6 +9,7 @@ from .batch import prepare
 from .numerics import exp, plus, times, total
 from .ratio import Ratio
 from .scenario import as_batch
+from .surrogate_weighted import cispo_bounds
 from .variants import table
 
 
@@ -80,7 +81,7 @@ class CaseCount:
 _BANDS = {
     ("dppo_tv", None): lambda options: None,
     ("dppo_kl", None): lambda options: None,
-    ("cispo", "absolute"): lambda options: (0.0, options["epsilon_high"]),
+    ("cispo", "absolute"): lambda options: cispo_bounds(**options),
     ("gmpo", None): lambda options: exp([-options["log_low"], options["log_high"]]),
 }
 

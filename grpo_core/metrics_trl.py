@@ -18,9 +18,8 @@ from .metric_readings import (
 )
 from .numerics import difference, times, total
 from .scenario import as_batch
-from .surrogate_clipped import ROWS as CLIPPED
+from .surrogate_weighted import cispo_bounds
 
-_CLIPPED = frozenset(row.key for row in CLIPPED)
 ZERO_STD = 1e-8  # torch.isclose(std, 0)
 
 
@@ -115,7 +114,7 @@ def _beyond(evaluation):
 
 
 def _clip_ratio(evaluation):
-    if chosen(evaluation, "surrogate") not in _CLIPPED:
+    if evaluation.scenario.conventions.variant("surrogate").stops != "band":
         return None
     low, high = _beyond(evaluation)
     present = evaluation.scenario["present"]
@@ -141,8 +140,7 @@ def _mean_share(evaluation, flags):
 def _cispo_clip_ratio(evaluation):
     if chosen(evaluation, "surrogate") != "cispo":
         return None
-    high = option(evaluation, "surrogate", "epsilon_high")
-    bound = high if option(evaluation, "surrogate", "bound") == "absolute" else 1 + high
+    _, bound = cispo_bounds(**evaluation.scenario.conventions["surrogate"].options)
     beyond = evaluation.ratio > evaluation.ratio.dtype.type(bound)
     return _mean_share(evaluation, beyond & (evaluation.token_advantages > 0) & evaluation.kept)
 

@@ -4,7 +4,6 @@ import numpy as np
 
 from .metric_readings import (
     Metric,
-    chosen,
     lengths_of,
     option,
     range_of,
@@ -13,9 +12,7 @@ from .metric_readings import (
     token_mean,
 )
 from .numerics import times, total
-
-# Losses that verl logs no clip fraction for.
-_NOT_CLIPPED = frozenset({"reinforce", "dro"})
+from .surrogate_weighted import cispo_bounds
 
 
 def _pg_loss(evaluation):
@@ -47,10 +44,12 @@ def _ppo_kl(evaluation):
 
 
 def _clipfrac(evaluation):
-    surrogate = chosen(evaluation, "surrogate")
-    if surrogate in _NOT_CLIPPED:
-        return None
-    return token_mean(evaluation, _CLIPFRACS.get(surrogate, _stopped)(evaluation))
+    return _fraction(evaluation, _CLIPFRACS)
+
+
+def _fraction(evaluation, kinds):
+    kind = evaluation.scenario.conventions.variant("surrogate").clip_fraction
+    return token_mean(evaluation, kinds[kind](evaluation)) if kind else None
 
 
 def _stopped(evaluation):
@@ -59,11 +58,10 @@ def _stopped(evaluation):
 
 def _outside(evaluation):
     """CISPO's: outside the bounds whatever the advantage's sign is."""
-    low, high = (option(evaluation, "surrogate", f"epsilon_{side}") for side in ("low", "high"))
-    top = high if option(evaluation, "surrogate", "bound") == "absolute" else 1 + high
+    low, high = cispo_bounds(**evaluation.scenario.conventions["surrogate"].options)
     value_type = evaluation.ratio.dtype.type
-    below = evaluation.ratio < value_type(1 - low)
-    return evaluation.valid & (below | (evaluation.ratio > value_type(top)))
+    below = evaluation.ratio < value_type(low)
+    return evaluation.valid & (below | (evaluation.ratio > value_type(high)))
 
 
 def _outside_logs(evaluation):
@@ -73,22 +71,22 @@ def _outside_logs(evaluation):
     return evaluation.valid & ((step < -low) | (step > high))
 
 
+# What a surrogate's clip fraction counts, by its row's name for it, and what the lower one does.
 # GMPO counts tokens with A > 0 in the one fraction, and those with A < 0 in the other.
 _CLIPFRACS = {
-    "cispo": _outside,
-    "gmpo": lambda evaluation: _outside_logs(evaluation) & (evaluation.token_advantages > 0),
+    "stopped": _stopped,
+    "bounds": _outside,
+    "log bounds": lambda evaluation: _outside_logs(evaluation) & (evaluation.token_advantages > 0),
 }
 _LOWER = {
-    "gmpo": lambda evaluation: _outside_logs(evaluation) & (evaluation.token_advantages < 0),
+    "stopped": lambda evaluation: evaluation.dual_clipped,
+    "bounds": lambda evaluation: evaluation.dual_clipped,
+    "log bounds": lambda evaluation: _outside_logs(evaluation) & (evaluation.token_advantages < 0),
 }
 
 
 def _clipfrac_lower(evaluation):
-    surrogate = chosen(evaluation, "surrogate")
-    if surrogate in _NOT_CLIPPED:
-        return None
-    lower = _LOWER.get(surrogate, lambda each: each.dual_clipped)
-    return token_mean(evaluation, lower(evaluation))
+    return _fraction(evaluation, _LOWER)
 
 
 def _score(evaluation):

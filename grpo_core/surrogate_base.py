@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .variants import Number, Option
+from .variants import Number, Option, Variant
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,21 @@ class Surrogate:
     dual_clipped: np.ndarray
     d_logp: np.ndarray | None = None
     backward: Callable | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurrogateRow(Variant):
+    """A row of the stage *surrogate*, with what others have to know of it.
+
+    ``stops`` says beyond what a token loses its gradient: the ``"band"`` of ratios from
+    ``epsilon_low`` to ``epsilon_high``, ``"another bound"``, or ``""``: never.
+    ``reads_ratio`` is False where no ratio of the stage before stands in the value.
+    ``clip_fraction`` names what verl logs as one, see `metrics_verl`; ``""`` where it logs none.
+    """
+
+    stops: str = ""
+    reads_ratio: bool = True
+    clip_fraction: str = "stopped"
 
 
 def unclipped(value, d_ratio, d_logp=None, *, low=None, high=None, backward=None):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from .numerics import times
-from .surrogate_base import HIGH, LOW, Surrogate
-from .variants import Number, Option, Variant
+from .surrogate_base import HIGH, LOW, Surrogate, SurrogateRow
+from .variants import Number, Option
 
 
 def clip(batch, ratio, token_advantages, *, epsilon_low, epsilon_high):
@@ -73,8 +73,9 @@ def two_sided(batch, ratio, token_advantages, *, epsilon_low, epsilon_high, delt
 
 
 ROWS = (
-    Variant(
+    SurrogateRow(
         key="clip",
+        stops="band",
         label="clip",
         function=clip,
         formula=r"\min\big(\rho A,\ \operatorname{clip}(\rho,\,1-\varepsilon_{\mathrm{low}},\,"
@@ -85,8 +86,9 @@ ROWS = (
         choose_when="The standard choice.",
         options=(LOW, HIGH),
     ),
-    Variant(
+    SurrogateRow(
         key="dual_clip",
+        stops="band",
         label="dual clip",
         function=dual_clip,
         formula=r"A<0:\ \max\big(\min(\rho A,\ \operatorname{clip}(\rho)\,A),\ c\,A\big)",
@@ -108,8 +110,9 @@ ROWS = (
             ),
         ),
     ),
-    Variant(
+    SurrogateRow(
         key="two_sided",
+        stops="band",
         label="two-sided clip (delta)",
         function=two_sided,
         formula=r"\min\big(\min(\rho,\delta)\,A,\ \operatorname{clip}(\rho)\,A\big)",

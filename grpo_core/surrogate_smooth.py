@@ -3,8 +3,8 @@
 import numpy as np
 
 from .numerics import cast, difference, exp, row_count, times, total
-from .surrogate_base import HIGH, LOW, unclipped
-from .variants import Number, OneOf, Option, Variant
+from .surrogate_base import HIGH, LOW, SurrogateRow, unclipped
+from .variants import Number, OneOf, Option
 
 
 def sapo(batch, ratio, token_advantages, *, tau_up, tau_down):
@@ -142,7 +142,7 @@ def _log_bound(key, label, text):
 
 
 ROWS = (
-    Variant(
+    SurrogateRow(
         key="sapo",
         label="SAPO",
         function=sapo,
@@ -156,8 +156,11 @@ ROWS = (
             _tau("tau_down", 1.05, "tau, A <= 0", "sapo_temperature_neg=1.05"),
         ),
     ),
-    Variant(
+    SurrogateRow(
         key="gmpo",
+        stops="another bound",
+        reads_ratio=False,
+        clip_fraction="log bounds",
         label="GMPO",
         function=gmpo,
         formula=r"A\,\exp\Big(\tfrac1T\sum_t\operatorname{clip}_A(\log\rho_t)\Big)",
@@ -179,8 +182,9 @@ ROWS = (
             ),
         ),
     ),
-    Variant(
+    SurrogateRow(
         key="dppo_tv",
+        stops="another bound",
         label="DPPO, total variation",
         function=_dppo(_beyond_tv),
         formula=r"\rho A\ \text{unless}\ \pi_{\mathrm{new}} - \pi_{\mathrm{old}} >"
@@ -191,8 +195,9 @@ ROWS = (
         choose_when="Rare tokens should not be stopped for a ratio that hardly moves probability.",
         options=(LOW, HIGH, _FORM, _TRUNCATE),
     ),
-    Variant(
+    SurrogateRow(
         key="dppo_kl",
+        stops="another bound",
         label="DPPO, KL",
         function=_dppo(_beyond_kl),
         formula=r"\rho A\ \text{unless}\ \mathrm{KL}_{\mathrm{Bernoulli}}(\pi_{\mathrm{old}}\,\|\,"

@@ -3,8 +3,8 @@
 import numpy as np
 
 from .numerics import cast, difference, exp, times, total
-from .surrogate_base import HIGH, unclipped
-from .variants import Number, OneOf, Option, Variant
+from .surrogate_base import HIGH, SurrogateRow, unclipped
+from .variants import Number, OneOf, Option
 
 
 def _weighted(batch, weight, token_advantages):
@@ -25,16 +25,14 @@ def cispo(batch, ratio, token_advantages, *, epsilon_low, epsilon_high, bound):
     No token loses its gradient: only the weight of what it pushes with is bounded.
     """
     value_type = batch.dtype.type
-    low, high = _BOUNDS[bound](epsilon_low, epsilon_high)
+    low, high = cispo_bounds(epsilon_low, epsilon_high, bound)
     weight = np.clip(ratio.ratio, value_type(low), value_type(high))
     return _weighted(batch, weight, token_advantages)
 
 
-# Lower and upper bound of the weight from the two options.
-_BOUNDS = {
-    "offset": lambda low, high: (max(1 - low, 0.0), 1 + high),
-    "absolute": lambda low, high: (0.0, high),
-}
+def cispo_bounds(epsilon_low, epsilon_high, bound):
+    """Lower and upper bound of the weight from the options of `cispo`."""
+    return 1 - epsilon_low, epsilon_high if bound == "absolute" else 1 + epsilon_high
 
 
 def vespo(batch, ratio, token_advantages, *, k_up, lambda_up, k_down, lambda_down, sampler):
@@ -81,8 +79,9 @@ def _rate(key, default, label, text, trl, *, high=1e3):
 
 
 ROWS = (
-    Variant(
+    SurrogateRow(
         key="cispo",
+        clip_fraction="bounds",
         label="CISPO",
         function=cispo,
         formula=r"\operatorname{sg}\big[\operatorname{clip}(\rho)\big]\,A\,\log\pi_{\mathrm{new}}",
@@ -113,8 +112,9 @@ ROWS = (
             ),
         ),
     ),
-    Variant(
+    SurrogateRow(
         key="vespo",
+        reads_ratio=False,
         label="VESPO",
         function=vespo,
         formula=r"\operatorname{sg}\big[w^{k} e^{\lambda (1 - w)}\big]\,A\,"
@@ -141,8 +141,10 @@ ROWS = (
             ),
         ),
     ),
-    Variant(
+    SurrogateRow(
         key="dro",
+        reads_ratio=False,
+        clip_fraction="",
         label="DRO",
         function=dro,
         formula=r"A\,\log\pi_{\mathrm{new}} - \tfrac{\beta_{\mathrm{dro}}}{2}"
@@ -163,8 +165,10 @@ ROWS = (
             ),
         ),
     ),
-    Variant(
+    SurrogateRow(
         key="reinforce",
+        reads_ratio=False,
+        clip_fraction="",
         label="REINFORCE (GPG)",
         function=reinforce,
         formula=r"A\,\log\pi_{\mathrm{new}}",

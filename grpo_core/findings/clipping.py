@@ -24,8 +24,7 @@ def nothing_clipped_ratio_one(evaluation):
 
 def _can_stop(evaluation):
     """True if the surrogate stops tokens, and has stopped none."""
-    surrogate = facts.chosen(evaluation, "surrogate")
-    return surrogate in facts.STOPPING and not facts.stopped(evaluation).any()
+    return bool(facts.surrogate(evaluation).stops) and not facts.stopped(evaluation).any()
 
 
 def _say_nothing_clipped_ratio_one(figures):

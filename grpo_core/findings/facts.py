@@ -5,17 +5,11 @@ import numpy as np
 from ..clip_cases import clip_band
 from ..numerics import times, total
 from ..shaping_parts import COMBINE
-from ..surrogate_clipped import ROWS as CLIPPED
 
 NEGLIGIBLE = 1e-6  # of the sizes that were added up: float32 sums are no better
 NAMED = 100  # tokens listed among the figures of a finding about tokens
 ON_POLICY = 1e-9  # largest log-ratio that counts as none
 
-# Surrogates that stop a token: those with a band of ratios, and some with another bound.
-BANDED = frozenset(row.key for row in CLIPPED)
-STOPPING = BANDED | {"gmpo", "dppo_tv", "dppo_kl"}
-# Surrogates in which no ratio of the stage before them stands.
-WITHOUT_RATIO = frozenset({"reinforce", "vespo", "dro", "gmpo"})
 # Advantages that are divided by the std of their own group, and those that compare with nothing.
 OWN_STD = frozenset({"mean_std"})
 UNCOMPARED = frozenset({"uncompared", "returns"})
@@ -39,6 +33,11 @@ def chosen(evaluation, stage):
     return evaluation.scenario.conventions[stage].variant
 
 
+def surrogate(evaluation):
+    """The chosen row of the surrogates."""
+    return evaluation.scenario.conventions.variant("surrogate")
+
+
 def given(evaluation):
     """True if the advantages came from outside, of completions or of tokens."""
     return bool(
@@ -57,7 +56,7 @@ def divisor(evaluation):
 
 def band(evaluation):
     """Edges of the band of ratios outside of which tokens are stopped; None without one."""
-    if chosen(evaluation, "surrogate") not in BANDED:
+    if surrogate(evaluation).stops != "band":
         return None
     return clip_band(evaluation.scenario.conventions, evaluation.ratio.dtype)
 

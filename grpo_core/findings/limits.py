@@ -59,7 +59,7 @@ def float32_overflow(evaluation):
 
 def _reads_ratio(evaluation):
     """True if the ratio enters the surrogate or the KL."""
-    if facts.chosen(evaluation, "surrogate") not in facts.WITHOUT_RATIO:
+    if facts.surrogate(evaluation).reads_ratio:
         return True
     return facts.option(evaluation, "kl", "weight") == "ratio"
 

@@ -1,8 +1,12 @@
 """When two conventions compute the same, though they are chosen differently."""
 
-from ..presets import differences
-from ..stages import Conventions
+from itertools import chain
+
+from ..presets import Difference, differences
+from ..stages import STAGES, Conventions
+from ..surrogate_base import HIGH
 from ..variants import Choice
+from .idle import without_idle
 
 
 def _two_sided(options):
@@ -20,6 +24,24 @@ def _dual_clip(options):
     return None
 
 
+def _as_bound(options):
+    """CISPO's upper bound itself in place of its offset from 1."""
+    bound = 1 + options["epsilon_high"]
+    if options["bound"] == "absolute" or bound not in HIGH.domain:
+        return None
+    return Choice("cispo", {**options, "epsilon_high": bound, "bound": "absolute"})
+
+
+def _as_offset(options):
+    """The other way; a bound below 1 has no offset, and 0 is the nearest."""
+    if options["bound"] == "offset":
+        return None
+    offset = max(options["epsilon_high"] - 1, 0.0)
+    plain = float(f"{offset:.12g}")  # 0.2, not 0.19999999999999996, where that is the same
+    offset = plain if 1 + plain == 1 + offset else offset
+    return Choice("cispo", {**options, "epsilon_high": offset, "bound": "offset"})
+
+
 def _summed(options):
     """One reward is a sum of one."""
     return Choice("sum_then_normalize", {"missing": options["missing"]})
@@ -34,44 +56,57 @@ def _nothing(variant, key, value):
     return lambda options: Choice(variant) if options[key] == value else None
 
 
-def _as(variant):
-    return lambda options: Choice(variant, options)
-
-
 # (stage, variant) -> the same in other words, or None.
 CANONICAL = {
     ("surrogate", "dual_clip"): _two_sided,
+    ("surrogate", "cispo"): _as_bound,
     ("rewards", "outcome"): _summed,
     ("selection", "entropy"): _nothing("all", "share", 1.0),
     ("entropy", "bonus"): _nothing("none", "coefficient", 0.0),
 }
 _BACK = {
     ("surrogate", "two_sided"): _dual_clip,
+    ("surrogate", "cispo"): _as_offset,
     ("rewards", "sum_then_normalize"): _one_reward,
 }
-# Not the same, and nearer than anything else: the ratio is the same, and not its gradient; with
-# rewards per token the score is not what is still to come.
+# Not the same, and nearer than anything else, the nearest first: the ratio is the same, and not
+# its gradient; with rewards per token the score is not what is still to come; another estimator
+# pulls to the same reference.
 _NEAR = {
-    ("ratio", "sequence"): _as("sequence_token"),
-    ("ratio", "sequence_token"): _as("sequence"),
-    ("advantage", "uncompared"): _as("returns"),
+    ("ratio", "sequence"): ("sequence_token",),
+    ("ratio", "sequence_token"): ("sequence",),
+    ("advantage", "uncompared"): ("returns",),
+    **{
+        ("kl", key): tuple(other for other in ("k3", "k2", "k1") if other != key)
+        for key in STAGES["kl"].variants
+    },
 }
 
 
 def wordings(stage, choice):
-    """The choice, the same in other words, and what is near; complete, with all options."""
+    """The choice and the same in other words; complete, with all options."""
     found = [choice]
-    for table in (CANONICAL, _BACK, _NEAR):
+    for table in (CANONICAL, _BACK):
         other = table.get((stage, choice.variant), lambda options: None)(choice.options)
         if other is not None:
             found.append(Conventions({stage: other})[stage])
     return found
 
 
+def near(stage, choice):
+    """What is not the same, and nearer than anything else; the nearest first."""
+    found = []
+    for variant in _NEAR.get((stage, choice.variant), ()):
+        known = [option.key for option in STAGES[stage].variants[variant].options]
+        options = {key: value for key, value in choice.options.items() if key in known}
+        found.append(Conventions({stage: Choice(variant, options)})[stage])
+    return found
+
+
 def canonical(conventions):
     """One wording for all that is the same."""
     choices = {}
-    for stage, choice in conventions.choices.items():
+    for stage, choice in without_idle(conventions).choices.items():
         rule = CANONICAL.get((stage, choice.variant))
         choices[stage] = (rule and rule(choice.options)) or choice
     return Conventions(choices)
@@ -80,8 +115,22 @@ def canonical(conventions):
 def telling_differences(left, right):
     """Differences of two conventions that change what is trained; tuple of Difference.
 
-    Under a KL weight of 0 on both sides it says nothing how the KL would be estimated.
+    Under a KL weight of 0 on both sides it says nothing how the KL would be estimated. All
+    estimators have the same options, which are compared also where the estimators differ.
     """
+    left, right = canonical(left), canonical(right)
     no_kl = left["kl"].options.get("beta") == right["kl"].options.get("beta") == 0
-    found = differences(canonical(left), canonical(right))
-    return tuple(each for each in found if not (no_kl and each.stage == "kl"))
+    found = [(each, *_more(each, left, right)) for each in differences(left, right)]
+    return tuple(each for each in chain(*found) if not (no_kl and each.stage == "kl"))
+
+
+def _more(difference, left, right):
+    """Differences in the options of two estimators of the KL."""
+    if difference.stage != "kl" or difference.option:
+        return ()
+    here, there = left["kl"].options, right["kl"].options
+    return tuple(
+        Difference(stage="kl", option=key, left=value, right=there[key])
+        for key, value in here.items()
+        if there.get(key, value) != value
+    )

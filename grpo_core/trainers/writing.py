@@ -3,7 +3,8 @@
 from ..stages import STAGES
 from ..variants import OneOf
 from ..words import count
-from .alike import telling_differences, wordings
+from .alike import near, telling_differences, wordings
+from .idle import without_idle
 from .quiet import QUIET
 from .reading import read
 from .settings import UNSET, Cannot, Setting
@@ -25,7 +26,7 @@ def write(dialect, conventions, scenario=None):
     Setting
         ``cannot`` holds every option that would not come back if the lines were read.
     """
-    conventions = _sized(dialect, conventions, scenario)
+    conventions = _sized(dialect, without_idle(conventions), scenario)
     settings, notes = _settings(dialect, conventions)
     back = read(dialect, settings).conventions
     lost = telling_differences(conventions, back)
@@ -79,26 +80,41 @@ def _holds(dialect, when, settings):
     return all(dialect.value(key, settings) == value for key, value in when.items())
 
 
+_FAR = 99  # how far a variant is that is not even near
+
+
 def _wording(row, stage, conventions):
-    """The choice of a stage in the words of a row, or None."""
-    found = (each for each in wordings(stage, conventions[stage]))
-    return next((each for each in found if each.variant == row.choices[stage].variant), None)
+    """The choice of a stage in the words of a row, or None; and how far these are from it.
+
+    0 if they are the same, else the place among the near ones.
+    """
+    choice, variant = conventions[stage], row.choices[stage].variant
+    same = [each for each in wordings(stage, choice) if each.variant == variant]
+    if same:
+        return min(same, key=lambda each: _unlike(row, stage, each)), 0
+    others = enumerate(near(stage, choice), 1)
+    return next(((each, far) for far, each in others if each.variant == variant), (None, _FAR))
+
+
+def _unlike(row, stage, wanted):
+    """How many options of a choice a row has otherwise."""
+    return sum(
+        wanted.options[key] != value
+        for key, value in row.choices[stage].options.items()
+        if f"{stage}.{key}" not in row.linked
+    )
 
 
 def _misses(row, conventions):
     """How far a row is from conventions: variants in order of weight, then options."""
     variants, options = [], 0
-    for stage, offered in row.choices.items():
-        wanted = _wording(row, stage, conventions)
-        variants.append(wanted is None)
+    for stage in row.choices:
+        wanted, far = _wording(row, stage, conventions)
+        variants.append(far)
         if wanted is not None:
-            options += sum(
-                wanted.options[key] != value
-                for key, value in offered.options.items()
-                if f"{stage}.{key}" not in row.linked
-            )
+            options += _unlike(row, stage, wanted)
     # Of rows that all miss the stage that matters most, the options of the others say little.
-    return (*variants, 0 if variants[0] else options)
+    return (*variants, 0 if variants[0] == _FAR else options)
 
 
 def _written(row, link, conventions):
@@ -106,7 +122,7 @@ def _written(row, link, conventions):
     values = []
     for name in link.options:
         stage, key = name.split(".")
-        wanted = _wording(row, stage, conventions)
+        wanted, _ = _wording(row, stage, conventions)
         if wanted is None:
             return UNSET
         values.append(wanted.options[key])

@@ -118,9 +118,7 @@ def _cispo(sheet):
     low, high = _band(sheet)
     if sheet.option("surrogate", "bound") == "absolute":
         high = Number(sheet.option("surrogate", "epsilon_high"), r"\varepsilon_{\mathrm{high}}")
-        held = smaller(sheet["ratio"], high)
-    else:
-        held = clip(sheet["ratio"], low, high)
+    held = clip(sheet["ratio"], low, high)
     ratio = sheet["ratio"].value
     kept = ratio == held.evaluate(lambda number: number.value)
     note = "" if kept else "The ratio is held at its bound. The token keeps its gradient."

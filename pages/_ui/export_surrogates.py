@@ -91,13 +91,10 @@ def _reinforce(w):
 
 
 def _cispo(w):
-    bounds = {
-        "offset": "max(1 - epsilon_low, 0.0), 1 + epsilon_high",
-        "absolute": "0.0, epsilon_high",
-    }
+    high = {"offset": "1 + epsilon_high", "absolute": "epsilon_high"}[w.options["bound"]]
     return [
         _bounds(w),
-        f"coefficient = np.clip(ratio, {bounds[w.options['bound']]})",
+        f"coefficient = np.clip(ratio, 1 - epsilon_low, {high})",
         *_weighted(w, "coefficient"),
         *_UNCLIPPED,
     ]

@@ -1,15 +1,18 @@
 """Laws of a trainer's settings, for any conventions and any values."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grpo_core import evaluate
 from grpo_core.presets import differences
 from grpo_core.trainers import DIALECTS, Entry
 from grpo_core.trainers.alike import telling_differences
+from grpo_core.trainers.idle import without_idle
 from grpo_core.trainers.reading import read
 from grpo_core.trainers.writing import write
 from pages._ui.trainer_text import read_settings
-from tests.property.scenarios import conventions
+from tests.property.scenarios import conventions, scenarios
 
 dialects = st.sampled_from(DIALECTS)
 values = st.recursive(
@@ -52,6 +55,14 @@ def test_every_setting_that_is_given_is_answered_for(dialect, data):
     reading = read(dialect, entries)
     said = (*reading.not_understood, *reading.no_counterpart, *reading.no_effect)
     assert len(reading.taken) + len(said) == len(entries)
+
+
+@given(scenarios())
+def test_an_option_that_nothing_reads_changes_nothing(scenario):
+    plain = scenario.with_conventions(without_idle(scenario.conventions))
+    one, other = evaluate(scenario), evaluate(plain)
+    assert one.loss == other.loss
+    assert np.array_equal(one.gradient, other.gradient)
 
 
 @given(dialects, conventions())

@@ -88,7 +88,7 @@ def _cispo(tokens, t, epsilon_low, epsilon_high, bound):
     token = tokens[t]
     low, high = 1 - epsilon_low, 1 + epsilon_high
     if bound == "absolute":
-        low, high = 0.0, epsilon_high
+        high = epsilon_high
     return min(max(token["ratio_held"], low), high) * token["A"] * token["new"]
 
 

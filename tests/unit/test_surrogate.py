@@ -172,6 +172,9 @@ def at_two_nats(variant, **options):
         ({"bound": "absolute", "epsilon_high": 0.2}, 0.2),
         ({"bound": "absolute", "epsilon_high": 5.0}, 1.0),
         ({"bound": "offset", "epsilon_low": 0.2, "epsilon_high": 0.2}, 1.0),
+        # The lower bound is an offset either way; above the upper one it says nothing.
+        ({"bound": "absolute", "epsilon_low": 0.2, "epsilon_high": 5.0}, 1.0),
+        ({"bound": "absolute", "epsilon_low": 0.2, "epsilon_high": 0.2}, 0.2),
     ],
 )
 def test_cispo_bounds_the_weight_of_the_log_probability(options, weight):
@@ -184,6 +187,16 @@ def test_cispo_leaves_no_token_without_gradient(ratio, weight):
         result = evaluated(ratio, advantage, "cispo")
         assert result.gradient.item() == pytest.approx(weight * advantage)
         assert result.metrics["clip"] == 0
+
+
+@pytest.mark.parametrize("low", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("high", [0.2, 4.0])
+@pytest.mark.parametrize("ratio", [0.1, 0.9, 1.4, 9.0])
+def test_a_bound_of_cispo_is_the_same_as_an_offset_from_1(low, high, ratio):
+    offset = evaluated(ratio, 2.0, "cispo", epsilon_low=low, epsilon_high=high, bound="offset")
+    bound = {"epsilon_high": 1 + high, "bound": "absolute"}
+    absolute = evaluated(ratio, 2.0, "cispo", epsilon_low=low, **bound)
+    assert absolute.gradient.item() == offset.gradient.item()
 
 
 def test_reinforce_is_the_log_probability_times_the_advantage():

@@ -18,6 +18,7 @@ from grpo_core.trainers import (
     to_verl,
 )
 from grpo_core.trainers.alike import telling_differences
+from grpo_core.trainers.idle import without_idle
 from grpo_core.trainers.reading import read
 from grpo_core.trainers.writing import write
 
@@ -183,6 +184,94 @@ def test_cispo_bounds_are_offsets_in_verl_and_absolute_in_trl():
     given = {"actor_rollout_ref.actor.policy_loss.loss_mode": "cispo"}
     verl = from_verl(given).conventions["surrogate"].options
     assert (verl["bound"], verl["epsilon_low"], verl["epsilon_high"]) == ("offset", 0.2, 0.2)
+
+
+@pytest.mark.parametrize("high", [0.2, 0.28, 1.0, 4.0, 5.1])
+def test_a_bound_of_cispo_is_an_offset_in_other_words(high):
+    # Without a lower bound clip(rho, 1 - 1, 1 + high) is min(rho, 1 + high).
+    offset = Conventions.of(surrogate=("cispo", {"epsilon_low": 1.0, "epsilon_high": high}))
+    bound = {"epsilon_high": 1 + high, "bound": "absolute"}
+    absolute = Conventions.of(surrogate=("cispo", {"epsilon_low": 1.0, **bound}))
+    assert telling_differences(offset, absolute) == ()
+    for conventions in (offset, absolute):
+        for writer in (to_trl, to_verl):
+            assert not of_stage(writer(conventions), "surrogate")
+
+
+def of_stage(setting, stage):
+    return [each.sentence for each in setting.cannot if each.stage == stage]
+
+
+def test_cispo_presets_in_either_spelling():
+    assert "epsilon_high=1.2" in arguments(to_trl(PRESETS["cispo"].conventions))
+    lines = to_verl(PRESETS["scalerl"].conventions).lines
+    assert "actor_rollout_ref.actor.clip_ratio_low=1.0" in lines
+    assert "actor_rollout_ref.actor.clip_ratio_high=4.0" in lines
+
+
+def test_of_two_bounds_of_cispo_trl_lacks_the_lower_one_only():
+    both = Conventions.of(surrogate=("cispo", {"epsilon_low": 0.2, "epsilon_high": 0.2}))
+    assert "epsilon_high=1.2" in arguments(to_trl(both))
+    assert of_stage(to_trl(both), "surrogate") == [
+        "Surrogate: epsilon low is 0.2 here, and 1 in TRL 1.16."
+    ]
+
+
+def test_a_bound_of_cispo_below_1_gets_the_nearest_offset():
+    trl = from_trl({"loss_type": "cispo"}).conventions  # a bound of 0.2
+    setting = to_verl(trl)
+    assert "actor_rollout_ref.actor.clip_ratio_high=0.0" in setting.lines
+    assert of_stage(setting, "surrogate") == [
+        "Surrogate: epsilon high is 0.2 here, and 1 in verl 0.9.1."
+    ]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.key)
+def test_a_kl_keeps_its_weight_under_another_estimator(preset, dialect):
+    conventions = PRESETS[preset].conventions
+    back = read(dialect, _given(dialect, conventions)).conventions["kl"]
+    assert back.options["beta"] == conventions["kl"].options["beta"]
+
+
+def test_an_estimator_that_a_trainer_lacks_is_named_with_all_that_goes_with_it():
+    setting = to_trl(PRESETS["openrlhf-0.11-group_norm"].conventions)
+    assert arguments(setting) == ["use_bias_correction_kl=False", "beta=0.01"]
+    assert of_stage(setting, "kl") == [
+        "KL: TRL 1.16 has no “k1”; these lines give “k3”.",
+        "KL: Where the KL enters is “in the returns, after the advantage” here, and “in the "
+        "objective” in TRL 1.16.",
+        "KL: Clamp of the KL (0: none) is 10 here, and 0 in TRL 1.16.",
+    ]
+    # |d| is never negative; of OpenRLHF's estimators neither are k2 and k3.
+    absolute = Conventions.of(kl=("abs", {"beta": 0.05, "clamp_out": 10.0}))
+    assert "--algo.kl.init_coef 0.05" in to_openrlhf(absolute).lines
+    assert of_stage(to_openrlhf(absolute), "kl") == [
+        "KL: OpenRLHF 0.11 has no “absolute”; these lines give “k3”."
+    ]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"kl": ("k1", {"place": "reward", "weight": "ratio", "gradient": "k2"})},
+        {"kl": ("k1", {"place": "returns", "weight": "score", "gradient": "k2"})},
+        {"surrogate": "reinforce", "ratio": ("token", {"clamp": 20.0})},
+        {"surrogate": "reinforce", "ratio": "sequence_product"},
+        {"rewards": ("normalize_then_sum", {"batch_scale": "none", "batch_eps": 0.3})},
+        {"surrogate": ("dppo_tv", {"form": "ratio", "truncate": 7.0})},
+        {"advantage": ("best_over_second", {"divide": "nothing", "ddof": 0, "eps": 0.5})},
+        {"aggregation": ("completion_sum", {"completions": 8.0, "empty": "drop"})},
+    ],
+    ids=lambda choices: "-".join(choices),
+)
+def test_what_nothing_reads_is_no_difference(choices):
+    conventions = Conventions.of(**choices)
+    rest = without_idle(conventions)
+    assert differences(conventions, rest)
+    assert telling_differences(conventions, rest) == ()
+    for writer in WRITERS.values():
+        assert writer(conventions) == writer(rest)
 
 
 def test_epsilon_high_follows_epsilon_where_it_is_not_given():
