@@ -11,7 +11,7 @@ class Page:
 
     ``key`` is its address without the slash; findings name pages by it. ``arrays`` can be
     edited there: the first, or the first ``at_top``, in tables at the top, the others in the
-    tables at the foot.
+    tables at the foot. ``example`` is False for a page that is not about the shared example.
     """
 
     key: str
@@ -22,6 +22,7 @@ class Page:
     question: str
     arrays: tuple[str, ...]
     at_top: int = 1
+    example: bool = True
 
     @property
     def address(self):
@@ -158,6 +159,17 @@ _ROWS = (
         question="How does length count?",
         arrays=("rewards", "stop_logits", "present"),
         at_top=2,
+    ),
+    Page(
+        key="Your_run",
+        group="Train and inspect",
+        label="Your run",
+        file="pages/Your_run.py",
+        icon=":material/folder_open:",
+        question="What does your reward really train?",
+        arrays=(),
+        at_top=0,
+        example=False,
     ),
 )
 

@@ -109,16 +109,18 @@ def frame(key):
         elif state.store().note:
             st.info(literal(state.store().note), icon=":material/info:")
     with st.container(key="lesson"):
-        share.lesson()
+        if row.example:
+            share.lesson()
     yield _shown(key)
     state.write_link()
-    if state.store().too_large:
+    if state.store().too_large and row.example:
         notice.caption(
             "This example is too large for a link: the address does not hold it, and reloading the "
             "page loses it. Save it as a file: Share, Export."
         )
     with head:
-        share.tools()
+        if row.example:
+            share.tools()
     if not st.context.is_embedded:
         _menu(row)
     _spare_the_collector()

@@ -12,14 +12,17 @@ from .numbers import change, change_of_share, number
 from .token_text import visible
 
 
-def chart(figure, key, *, cells=False):
-    """Draw a figure. With ``cells``, a click on one selects its token on every page."""
+def chart(figure, key, *, cells=False, on_select=None):
+    """Draw a figure. With ``cells``, a click on one selects its token on every page.
+
+    ``on_select`` is a callback for clicks that mean something else.
+    """
     st.plotly_chart(
         figure,
         key=key,
         theme=None,
         config=charts.CONFIG,
-        on_select=controls.clicked(key, cells),
+        on_select=on_select or controls.clicked(key, cells),
         selection_mode="points",
         alt=figure.layout.meta["alt"],
     )

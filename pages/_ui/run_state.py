@@ -1,0 +1,213 @@
+"""The runs of a session: which are open, how they are read, which step and group is looked at.
+
+Uploads belong to the session; what ships, and what the command line names, is read once for all.
+"""
+
+import sys
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from grpo_core import DEFAULT_CONVENTIONS, ScenarioError
+from grpo_core.presets import PRESETS
+from grpo_core.runs.explain import Explained, explain, say
+
+from .run_bundled import BUNDLED, PRESET_OF, opened_path, path_of
+from .runs.opening import OpenedRun, Survey, look, open_run, sources_of_uploads
+from .runs.records import RunFileError
+from .trainer_text import read_settings
+
+_STORE = "runs"
+_UPLOADS = 2  # runs of one's own that a session keeps: each holds its files in memory
+_STEPS = 16  # whose prompts are kept
+PATH = "path"  # the key of the run that the command line names
+
+
+@dataclass
+class Held:
+    """One open run: what was read, and the reader's choices about it.
+
+    ``roles`` are the choices that differ from the guesses, ``weights`` those typed in. What
+    follows from all of it is kept in ``made`` until a choice changes.
+    """
+
+    key: str
+    label: str
+    survey: Survey
+    opened: OpenedRun
+    settings: str = ""
+    roles: dict = field(default_factory=dict)
+    weights: tuple[float, ...] | None = None
+    task: str | None = None
+    step: int | None = None
+    group: int | None = None
+    error: str = ""
+    made: tuple | None = None
+    prompts: dict[int, list[str]] = field(default_factory=dict)
+
+
+@dataclass
+class Runs:
+    """The open runs by key, which one is shown, and which beside it."""
+
+    held: dict[str, Held] = field(default_factory=dict)
+    shown: str = next(iter(BUNDLED))
+    beside: str = ""  # '' is none
+    error: str = ""
+    uploads: int = 0
+
+
+def runs():
+    """This session's runs."""
+    if _STORE not in st.session_state:
+        here = Runs()
+        if path_of(sys.argv) is not None:
+            here.shown = PATH
+        st.session_state[_STORE] = here
+    return st.session_state[_STORE]
+
+
+@st.cache_resource(show_spinner="Reading the run …", max_entries=8)
+def _read_path(path):
+    """A run on the server's disk, read once for all sessions."""
+    return opened_path(path)
+
+
+def read_again():
+    """Forget what was read from the command line's path, which may have grown since."""
+    _read_path.clear()
+    here = runs()
+    here.held.pop(PATH, None)
+    here.error = ""
+
+
+def labels():
+    """Key -> label of every run that can be shown."""
+    here, path = runs(), path_of(sys.argv)
+    named = {} if path is None else {PATH: path}
+    own = {key: held.label for key, held in here.held.items() if key.startswith("upload")}
+    return {**named, **own, **{key: row.label for key, row in BUNDLED.items()}}
+
+
+def held(key):
+    """The open run of a key; None where it cannot be read, with the reason in ``runs().error``."""
+    here = runs()
+    if key not in here.held:
+        row = BUNDLED.get(key)
+        try:
+            survey, opened = _read_path(path_of(sys.argv) if row is None else row.path)
+        except RunFileError as error:
+            here.error = str(error)
+            return None
+        settings = "" if row is None else row.settings
+        here.held[key] = Held(key, labels()[key], survey, opened, settings)
+    return here.held[key]
+
+
+def take_uploads(files):
+    """Open uploaded files as one run and show it; a refusal becomes the message."""
+    here = runs()
+    here.error = ""
+    try:
+        survey = look(sources_of_uploads(files))
+        opened = open_run(survey)
+    except RunFileError as error:
+        here.error = str(error)
+        return
+    here.uploads += 1
+    key = f"upload {here.uploads}"
+    here.held[key] = Held(key, f"Yours: {opened.name}", survey, opened)
+    own = [each for each in here.held if each.startswith("upload")]
+    for old in own[:-_UPLOADS]:
+        del here.held[old]
+        if here.beside == old:
+            here.beside = ""
+    here.shown = key
+    if here.beside == key:
+        here.beside = ""
+
+
+def take_roles(run, roles):
+    """Read a run again with other roles; the ones before stay where that does not work."""
+    try:
+        opened = open_run(run.survey, roles)
+    except RunFileError as error:
+        run.error = str(error)
+        return
+    run.opened, run.roles, run.error = opened, roles, ""
+    run.weights = run.task = run.group = run.made = None
+    run.prompts = {}
+
+
+def explained(run) -> Explained:
+    """What was found out about a run under the present choices; computed once."""
+    names = (*run.opened.run.names, *run.opened.run.measures)
+    task = run.task if run.task in names else None
+    choices = (id(run.opened), run.weights, task)
+    if run.made is None or run.made[0] != choices:
+        found = _explained(run.opened, run.label, run.weights, task)
+        run.made = (choices, *found)
+    return run.made[1]
+
+
+def said(run):
+    """What a run says, gravest first."""
+    explained(run)
+    return run.made[2]
+
+
+def _explained(opened, label, weights, task):
+    """Shared between sessions for a run that is: what ships is explained once."""
+    if any(opened is each for each in _shipped()) and weights is None and task is None:
+        return _explained_once(label, opened)
+    return _made(opened, label, weights, task)
+
+
+def _made(opened, label, weights, task):
+    found = explain(opened.run, opened.log, name=label, weights=weights, task=task)
+    return found, say(found)
+
+
+@st.cache_resource(show_spinner=False)
+def _explained_once(label, _opened):
+    return _made(_opened, label, None, None)
+
+
+def _shipped():
+    return [_read_path(row.path)[1] for row in BUNDLED.values()]
+
+
+def prompts_of(run, step):
+    """Prompts of a step's groups, read once as long as few other steps are looked at."""
+    if step not in run.prompts:
+        groups = run.opened.run.at(step).tolist()
+        read = [next((prompt for prompt, _ in run.opened.texts(q) if prompt), "") for q in groups]
+        run.prompts = {**dict(list(run.prompts.items())[-_STEPS + 1 :]), step: read}
+    return run.prompts[step]
+
+
+def conventions(run):
+    """(conventions of the run's settings, where they come from): what advantages do not tell."""
+    if run.settings.strip():
+        try:
+            pasted = read_settings(run.settings)
+        except ScenarioError as error:
+            run.error = f"The settings were not read: {error}"
+        else:
+            return pasted.reading.conventions, f"the settings given ({pasted.reading.name})"
+    key = PRESET_OF.get(run.opened.format.key)
+    if key is None:
+        return DEFAULT_CONVENTIONS, "the defaults of this app"
+    return PRESETS[key].conventions, f"the defaults of {PRESETS[key].label}"
+
+
+def show_step(step):
+    """Callback: look at a step."""
+    run = runs().held[runs().shown]
+    run.step, run.group = int(step), None
+
+
+def show_group(q):
+    """Callback: look at a group and its step."""
+    run = runs().held[runs().shown]
+    run.group, run.step = int(q), int(run.opened.run.steps[q])
