@@ -91,6 +91,10 @@ def read_columns(source, names, detail, row_groups=None):
                 table = opened.read(columns=columns, use_threads=False)
             else:
                 table = opened.read_row_groups(row_groups, columns=columns, use_threads=False)
+            rows = detail.promise.rows
+            wanted_rows = sum(rows if row_groups is None else (rows[at] for at in row_groups))
+            if table.num_rows != wanted_rows:
+                raise damaged(source)
             return {name: _whole(table.column(name)) for name in columns}
     except BROKEN as error:
         raise _broken(source, error) from None

@@ -132,6 +132,8 @@ def _together(chunks):
     found = {}
     for chunk in chunks:
         path = tuple(part.decode() for part in chunk[3])
+        if not path:
+            raise Damaged
         values, size, kind = found.get(path, (0, 0, chunk[1]))
         found[path] = values + chunk[5], size + chunk[6], kind
     return tuple(
