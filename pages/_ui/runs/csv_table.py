@@ -37,8 +37,8 @@ def csv_head(source, text):
     RunFileError
         No table, or two columns of one name.
     """
-    start = text.split("\n", 1)[0]
-    separator = max(SEPARATORS, key=lambda sign: len(next(csv.reader([start], delimiter=sign))))
+    start = text.splitlines()[0]
+    separator = max(SEPARATORS, key=lambda sign: _cells_of(start, sign))
     if source.suffix not in SUFFIXES or separator not in start:
         raise RunFileError(
             f"{source.name} is of no known kind. Open Parquet, JSON Lines, CSV or npz."
@@ -60,6 +60,14 @@ def csv_head(source, text):
         for name, values in cells.items()
     }
     return Head(source, "csv", names, first, (separator, kinds))
+
+
+def _cells_of(line, separator):
+    """How many cells a separator makes of a line; a quoted one may hold it."""
+    try:
+        return len(next(csv.reader([line], delimiter=separator)))
+    except csv.Error:
+        return 0
 
 
 def csv_kinds(head):
