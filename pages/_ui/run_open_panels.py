@@ -9,7 +9,7 @@ from .run_bundled import BUNDLED
 from .runs import layout_text
 from .runs.formats import FORMATS
 
-_UPLOAD_MB = 64  # .streamlit/config.toml has the same; hosted, the container sets less
+_UPLOAD_MB = 20  # .streamlit/config.toml has the same
 _NONE = ""  # the key of no second run
 
 
@@ -80,7 +80,7 @@ def _uploader():
         help="They are read in this session's memory and kept nowhere. Pickles are refused.",
     )
     st.caption(
-        "On your own machine nothing has to be uploaded: "
+        "On your own machine nothing has to be uploaded, and files may be larger: "
         "`streamlit run app.py -- --run PATH` opens a folder."
     )
     with st.expander("What can be read"):

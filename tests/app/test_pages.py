@@ -28,6 +28,7 @@ from tests.app.driver import (
 
 EXAMPLES = load_examples()
 PAGES = list(MENU.values())
+ABOUT_EXAMPLE = [row for row in PAGES if row.example]
 by_page = pytest.mark.parametrize("row", PAGES, ids=[row.key for row in PAGES])
 
 
@@ -41,7 +42,7 @@ def test_every_page_file_is_in_the_menu_and_the_other_way_round():
 # kinds of prompts or groups of unlike size, and the first.
 DRAWN = [
     (row, key)
-    for row in PAGES
+    for row in ABOUT_EXAMPLE
     for key, example in EXAMPLES.items()
     if row.group == "Compute"
     or example.scenario.terms
@@ -64,7 +65,7 @@ JUDGED = {"Process_rewards": judged_by_steps, "Shaping": with_shaping}
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in PAGES if row.group != "Choose"], ids=lambda row: row.key
+    "row", [row for row in ABOUT_EXAMPLE if row.group != "Choose"], ids=lambda row: row.key
 )
 def test_a_page_shows_the_loss_of_its_evaluation(row):
     app = visit(start(), row)

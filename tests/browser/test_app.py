@@ -24,7 +24,7 @@ DEFAULT = next(iter(EXAMPLES.values())).scenario
 PAGES = list(MENU.values())
 by_page = pytest.mark.parametrize("row", PAGES, ids=[row.key for row in PAGES])
 # What the frame does alike for every page: tried on the first page of each group of the menu.
-FIRST = list({row.group: row for row in reversed(PAGES)}.values())
+FIRST = list({row.group: row for row in reversed(PAGES) if row.example}.values())
 by_group = pytest.mark.parametrize("row", FIRST, ids=[row.key for row in FIRST])
 # Pages with a heatmap of tokens, in which a click selects one.
 CLICKED = [row for row in PAGES if row.group == "Compute" or row.key == "Process_rewards"]

@@ -29,7 +29,7 @@ def test_the_core_needs_the_same_numpy_as_the_app_and_nothing_else():
 
 def test_a_public_server_shows_no_tracebacks_and_bounds_what_it_is_sent():
     assert CONFIG["client"]["showErrorDetails"] == "none"
-    assert CONFIG["server"]["maxUploadSize"] <= 5
+    assert CONFIG["server"]["maxUploadSize"] <= 20
     assert CONFIG["server"]["maxMessageSize"] <= 50
     assert CONFIG["server"]["enableCORS"]
     assert CONFIG["server"]["enableXsrfProtection"]
