@@ -1,6 +1,6 @@
 """OpenRLHF 0.11: flags of train_ppo_ray."""
 
-from .settings import Derived, Dialect, Link, Row, fixed
+from .settings import SPREADING_NAN, Derived, Dialect, Link, Row, fixed
 
 _COUNT = {"empty": "drop", "count_eps": 1e-8}
 _LARGE = 1_000_000  # a bound that nothing reaches
@@ -165,6 +165,7 @@ OPENRLHF = Dialect(
         "rollout.n_samples_per_prompt": 1,
     },
     lines=_lines,
+    other=SPREADING_NAN,
     group_key="rollout.n_samples_per_prompt",
     old_names={
         "advantage_estimator": _ESTIMATOR,

@@ -90,6 +90,10 @@ class Row:
         return {option for link in self.links.values() for option in link.options}
 
 
+# What trainers that know no missing reward make of one.
+SPREADING_NAN = {"rewards.missing": "one makes the advantages of its whole group NaN"}
+
+
 def fixed(**choices):
     """Axes of stages that a trainer has no key for: a variant of each stage, in this order."""
     return tuple((Row(choices={stage: variant}),) for stage, variant in choices.items())
@@ -130,6 +134,8 @@ class Dialect:
         Last parts of other settings of the trainer that are no misspelt known ones.
     scale : mapping
         ``"stage.option"`` that reads 0 as a size of the batch, to the axis of that size.
+    other : mapping
+        ``"stage.option"`` of which the trainer does none of the values, to what it does.
     """
 
     key: str
@@ -144,6 +150,7 @@ class Dialect:
     always: Mapping = field(default_factory=dict)
     alike: frozenset = frozenset()
     scale: Mapping = field(default_factory=dict)
+    other: Mapping = field(default_factory=dict)
 
     def default(self, key, settings):
         """A key's default beside the other settings."""

@@ -1,6 +1,6 @@
 """verl 0.9.1: override lines of its configuration."""
 
-from .settings import TASK_WEIGHT, UNSET, Dialect, Link, Row, fixed
+from .settings import SPREADING_NAN, TASK_WEIGHT, UNSET, Dialect, Link, Row, fixed
 
 _ACTOR = "actor_rollout_ref.actor."
 _LOSS = f"{_ACTOR}policy_loss.loss_mode"
@@ -275,6 +275,7 @@ VERL = Dialect(
         "actor_rollout_ref.rollout.n": 1,
     },
     lines=_lines,
+    other=SPREADING_NAN,
     group_key="actor_rollout_ref.rollout.n",
     weights_key="algorithm.gdpo_reward_weights",
     alike=frozenset({"rollout_n", "rollout_rs", "rollout_rs_threshold"}),

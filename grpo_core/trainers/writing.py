@@ -40,10 +40,11 @@ def write(dialect, conventions, scenario=None):
         for key, value in settings.items()
         if key in dialect.always or value != dialect.default(key, settings)
     }
+    cannot = [_cannot(dialect, conventions, each, scenario) for each in lost]
     return Setting(
         name=dialect.name,
         lines=tuple(dialect.lines(plain)),
-        cannot=tuple(_cannot(dialect, conventions, each, scenario) for each in lost),
+        cannot=(*cannot, *_done_otherwise(dialect, conventions, cannot, scenario)),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -169,6 +170,8 @@ def _cannot(dialect, conventions, difference, scenario):
     if not option:
         wanted, instead = (row.variants[key].label for key in (difference.left, difference.right))
         sentence = f"{label}: {dialect.name} has no “{wanted}”; these lines give “{instead}”."
+    elif f"{stage}.{option}" in dialect.other:
+        sentence = _otherwise(dialect, conventions, stage, option)
     else:
         given = _option(row, conventions, option, difference)
         left, right = (_words(given, value) for value in (difference.left, difference.right))
@@ -176,6 +179,25 @@ def _cannot(dialect, conventions, difference, scenario):
     quiet = QUIET.get(f"{stage}.{option}")
     here = scenario is None or quiet is None or not quiet(scenario, difference)
     return Cannot(stage=stage, option=option, sentence=sentence, here=here)
+
+
+def _otherwise(dialect, conventions, stage, option):
+    """A sentence on an option of which a trainer does none of the values."""
+    given = conventions.variant(stage).option(option)
+    here = _words(given, conventions[stage].options[option])
+    does = dialect.other[f"{stage}.{option}"]
+    return f"{STAGES[stage].label}: {given.label} is {here} here; in {dialect.name} {does}."
+
+
+def _done_otherwise(dialect, conventions, said, scenario):
+    """Such options that are no difference of conventions, where they matter in the batch."""
+    for name in dialect.other:
+        stage, option = name.split(".")
+        known = any((each.stage, each.option) == (stage, option) for each in said)
+        quiet = scenario is None or QUIET[name](scenario, None)
+        if not known and not quiet and option in conventions[stage].options:
+            sentence = _otherwise(dialect, conventions, stage, option)
+            yield Cannot(stage=stage, option=option, sentence=sentence)
 
 
 def _option(stage, conventions, key, difference):

@@ -391,6 +391,35 @@ def test_what_makes_no_difference_in_a_batch_is_marked():
     assert far["clamp"]
 
 
+MISSING = [[1.0, np.nan, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("missing", ["leave_out", "as_zero"])
+@pytest.mark.parametrize("trainer", ["verl", "openrlhf"])
+def test_a_missing_reward_is_named_where_a_trainer_has_no_answer_to_it(trainer, missing):
+    conventions = Conventions.of(rewards=("outcome", {"missing": missing}))
+    writer = WRITERS[trainer]
+    without = of_stage(writer(conventions, small()), "rewards")
+    found = writer(conventions, small(rewards=MISSING))
+    (said,) = of_stage(found, "rewards")
+    assert "whole group NaN" in said
+    assert all(each.here for each in found.cannot if each.stage == "rewards")
+    assert not [line for line in without if missing == "leave_out"]
+    for setting in (writer(conventions), found):
+        assert not [
+            line for line in of_stage(setting, "rewards") if "left out of the group” in" in line
+        ]
+
+
+def test_trl_leaves_a_missing_reward_out_or_cannot_count_it_as_0():
+    left_out = Conventions.of(rewards=("outcome", {"missing": "leave_out"}))
+    assert not of_stage(to_trl(left_out, small(rewards=MISSING)), "rewards")
+    assert of_stage(to_trl(PRESETS["swift-grpo"].conventions), "rewards") == [
+        "Rewards: Missing reward is “counted as reward 0” here, and “left out of the group” in "
+        "TRL 1.16."
+    ]
+
+
 def test_a_quiet_difference_changes_no_loss():
     from grpo_core import evaluate
 
