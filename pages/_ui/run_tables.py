@@ -9,9 +9,9 @@ import pandas as pd
 
 from grpo_core.attribution import spread_shares
 from grpo_core.runs.fit import TOLERANCE
-from grpo_core.runs.run import groups_of, total_rewards
+from grpo_core.runs.run import total_rewards
 
-from .numbers import exact
+from .numbers import number
 
 # A spreadsheet takes a cell that begins so for a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@")
@@ -70,13 +70,14 @@ def log_table(log):
 def tried_table(fit):
     """Every rule that was tried, the best first, with what suits it best.
 
-    Weights are text, in the order of the terms; ``?`` stands for one that no advantage tells.
+    Weights are text of six digits, in the order of the terms; ``?`` stands for one that no
+    advantage tells.
     """
     rows = [
         {
             "rule": each.rule.label,
             "weights": ", ".join(
-                exact(weight) if fixed else _UNKNOWN
+                number(weight, 6) if fixed else _UNKNOWN
                 for weight, fixed in zip(each.weights.tolist(), each.fixed.tolist(), strict=True)
             ),
             "eps": float(each.eps),
@@ -118,16 +119,16 @@ def _groups(shown, chosen):
     run, fit, q = shown.run, shown.fit, np.asarray(chosen, dtype=np.int64)
     totals = total_rewards(run, fit.weights)[q]
     scored = np.isfinite(totals) & run.present[q]
-    number = scored.sum(axis=1)
-    mean = _over(np.sum(np.where(scored, totals, 0.0), axis=1), number)
+    scores = scored.sum(axis=1)
+    mean = _over(np.sum(np.where(scored, totals, 0.0), axis=1), scores)
     apart = np.where(scored, totals - mean[:, None], 0.0)
-    std = np.where(fit.tied[q], 0.0, np.sqrt(_over(np.sum(apart**2, axis=1), number - 1)))
+    std = np.where(fit.tied[q], 0.0, np.sqrt(_over(np.sum(apart**2, axis=1), scores - 1)))
     columns = [
         ("group", q),
         ("step", run.steps[q]),
         ("completions", run.sizes[q]),
         ("mean", mean),
-        ("std", np.where(number > 1, std, np.nan)),
+        ("std", np.where(scores > 1, std, np.nan)),
         ("tied", fit.tied[q]),
         ("decided by", _decided_by(shown, q)),
     ]
@@ -139,19 +140,19 @@ def _groups(shown, chosen):
     return _frame(columns)
 
 
-def _over(sums, number):
-    return np.divide(sums, number, out=np.full(len(sums), np.nan), where=number > 0)
+def _over(sums, scores):
+    return np.divide(sums, scores, out=np.full(len(sums), np.nan), where=scores > 0)
 
 
 def _decided_by(shown, q):
     """What has the largest share of each group's spread."""
     if not q.size:
         return []
-    some = groups_of(shown.run, q)
-    known = ~np.isnan(some.terms) & some.present[..., None]
-    parts = np.where(known, some.terms, 0.0) * shown.fit.weights
+    terms = shown.run.terms[q]
+    known = ~np.isnan(terms) & shown.run.present[q][..., None]
+    parts = np.where(known, terms, 0.0) * shown.fit.weights
     shares = spread_shares(np.moveaxis(parts, -1, 0), known.any(axis=-1))
-    names = ["task" if name == shown.task else name for name in some.names]
+    names = ["task" if name == shown.task else _whole(name) for name in shown.run.names]
     tied = shown.fit.tied[q] | ~np.any(shares, axis=0)
     return [
         "nothing" if nothing else names[k]
@@ -192,9 +193,14 @@ def _frame(columns):
     """A table of (name, values) pairs; a name that comes twice gets a number behind it."""
     table, names = {}, []
     for name, values in columns:
-        names.append(_unused(str(name), table))
+        names.append(_unused(_whole(name), table))
         table[names[-1]] = values
     return pd.DataFrame(table, columns=names)
+
+
+def _whole(text):
+    """A text without half characters, which no file can hold: they become their codes."""
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 def _unused(name, taken):
@@ -216,7 +222,7 @@ def every_table(shown, prompts=None):
     every = np.arange(len(shown.run.steps))
     groups = _groups(shown, every)
     if prompts is not None:
-        groups.insert(1, "prompt", list(prompts))
+        groups.insert(1, "prompt", [_whole(prompt) for prompt in prompts])
     tables = {
         "steps": steps_table(shown),
         "log": log_table(shown.log),
@@ -243,7 +249,7 @@ def tables_csv(shown, prompts=None):
         for name, table in every_table(shown, prompts).items():
             entry = zipfile.ZipInfo(f"{name}.csv")  # a fixed date: the clock has no place here
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, _csv(table).encode("utf-8", "backslashreplace"))
+            archive.writestr(entry, _csv(table).encode())
     return buffer.getvalue()
 
 
