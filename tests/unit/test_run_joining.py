@@ -1,6 +1,7 @@
 """Tokens recorded beside a run find the completions that they belong to."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -109,3 +110,22 @@ def test_token_files_alone_are_a_run(tmp_path):
     assert run.run.unit == "tokens"
     assert steps(run, 1) == [1, 2]
     assert run.texts(0) == (("a", "answer 1.0"), ("a", "answer 1.1"))
+
+
+IDS = np.arange(12).reshape(2, 2, 3)
+
+
+class TestVocabulary:
+    def files(self, words):
+        npz = recorded(ONE, 1, completion_ids=IDS)
+        return run_of({"t.npz": npz, "vocabulary.json": json.dumps(words).encode()})
+
+    def test_a_file_beside_the_run_says_what_tokens_read(self):
+        run = uploaded(self.files({str(at): f"<{at}>" for at in range(12)}))
+        assert run.tokens(0)[0].pieces == (("<0>", "<1>"), ("<3>", "<4>", "<5>"))
+        assert not any("vocabulary" in note for note in run.notes)
+
+    def test_a_wrong_one_is_said_and_the_rest_is_read(self):
+        run = uploaded(self.files({"a": 1}))
+        assert steps(run, 0) == [1]
+        assert any("vocabulary.json" in note and "left out" in note for note in run.notes)

@@ -202,3 +202,8 @@ class TestMixedFolders:
 
     def test_a_pickle_alone_is_refused(self):
         assert "pickle" in refusal(uploaded, {"rollout.pt": b"\x80\x02x"})
+
+    def test_nothing_at_all(self):
+        assert "holds no file" in refusal(sources_of_uploads, [])
+        assert "Nothing" in refusal(look, ())
+        assert "Nothing" in refusal(uploaded, {"vocabulary.json": b"[]"})

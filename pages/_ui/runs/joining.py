@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .arrow_text import digest
 from .formats import format_of
 from .plain_text import whole
 from .records import RunFileError
+from .vocabulary import with_vocabulary
 
 OFFSETS = (0, 1)  # recorders count steps from 0 or from 1
 TRIED = 50  # steps that are read in search of a batch
@@ -44,7 +45,8 @@ class Uses:
     """Where the tokens of each completion are, M places of them, rising in ``owner``.
 
     ``owner`` (M,): the row of the run; ``file``, ``row`` (M,): which record of which of the
-    ``files``; ``shift`` (M,): what is added to the step that the record names.
+    ``files``; ``shift`` (M,): what is added to the step that the record names;
+    ``vocabulary``: id of a token -> what it reads.
     """
 
     files: tuple
@@ -52,6 +54,7 @@ class Uses:
     file: np.ndarray
     row: np.ndarray
     shift: np.ndarray
+    vocabulary: Mapping[int, str] = field(default_factory=dict)
 
     def of(self, rows):
         """A `TokenGroup` for each step that used the rows, (G,); -1 where none is."""
@@ -61,6 +64,7 @@ class Uses:
             for at in range(start, end) if owner >= 0 else ():
                 tokens = self.files[self.file[at]].tokens(int(self.row[at]))
                 if tokens is not None:
+                    tokens = with_vocabulary(tokens, self.vocabulary)
                     found.setdefault(tokens.step + int(self.shift[at]), {})[place] = tokens
         return tuple(_group(step, found[step], len(rows)) for step in sorted(found))
 

@@ -1,7 +1,7 @@
 """Opening: files of any trainer become one `Run`, its log, and its texts and tokens on demand."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .repeats import repeats
 from .rows import Rows, gathered
 from .survey import Survey, look, shortened
 from .unusual import unusual_batches
+from .vocabulary import read_vocabulary
 
 __all__ = ["OpenedRun", "Survey", "look", "open_run", "sources_of_path", "sources_of_uploads"]
 
@@ -89,11 +90,12 @@ def open_run(survey, roles=None):
     groups = grouped(rows.step[kept], rows.group[kept], rows.block, rows.file[kept], survey.name)
     at = np.where(groups.rows >= 0, kept[groups.rows], -1)
     run, doubts = _run(rows, at, groups.steps, roles, survey.name)
-    log, log_notes = _log(survey.log_source)
+    log, log_notes = _or_note(read_log, survey.log_source)
+    words, word_notes = _or_note(read_vocabulary, survey.vocabulary_source)
     uses, join_notes = _uses(survey, rows, again)
     read = (note for records in rows.files for note in records.notes)
     notes = [*survey.notes, *problems, *shortened(list(dict.fromkeys(read)))]
-    notes += [*_repeat_notes(again), *groups.notes, *doubts, *log_notes, *join_notes]
+    notes += [*_repeat_notes(again), *groups.notes, *doubts, *log_notes, *word_notes, *join_notes]
     notes += unusual_batches(rows, kept, run) if rows.block else ()
     return OpenedRun(
         name=survey.name,
@@ -104,7 +106,7 @@ def open_run(survey, roles=None):
         roles=roles,
         notes=tuple(notes),
         rows=rows,
-        uses=uses,
+        uses=replace(uses, vocabulary=words or {}),
     )
 
 
@@ -190,13 +192,14 @@ def _finite(rows, roles):
     return found, notes
 
 
-def _log(source):
+def _or_note(read, source):
+    """(what a file beside the records holds, notes): it is left out if it cannot be read."""
     if source is None:
         return None, ()
     try:
-        return read_log(source), ()
+        return read(source), ()
     except RunFileError as error:
-        return None, (f"The log was left out. {error}",)
+        return None, (f"{error} It was left out.",)
 
 
 def _uses(survey, rows, again):

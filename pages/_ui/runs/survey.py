@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from . import log
+from . import log, vocabulary
 from .archive import in_order
 from .bounds import check_bound
 from .first_look import head_of
@@ -32,6 +32,8 @@ class Survey:
         With guessed roles.
     log_source : Source or None
         The trainer's log beside them.
+    vocabulary_source : Source or None
+        A file that says what the ids of tokens read.
     heads, attached : tuple of heads.Head
         What was seen of the records, and of per-token files to be joined to them.
     notes : tuple of str
@@ -42,6 +44,7 @@ class Survey:
     sources: tuple[Source, ...]
     columns: tuple[Column, ...]
     log_source: Source | None
+    vocabulary_source: Source | None
     heads: tuple[Head, ...]
     attached: tuple[Head, ...]
     notes: tuple[str, ...]
@@ -63,7 +66,8 @@ def look(sources):
     RunFileError
         Nothing that can be read as records of a run.
     """
-    heads, problems = _heads(sources)
+    vocabularies = [source for source in sources if source.base == vocabulary.FILE]
+    heads, problems = _heads([source for source in sources if source not in vocabularies])
     logs = [head.source for head in heads if log.is_log(head)]
     by_format = {}
     for head in heads:
@@ -85,6 +89,7 @@ def look(sources):
         sources=tuple(head.source for head in chosen),
         columns=_columns(row, chosen),
         log_source=_nearest(logs, chosen[0].source.name),
+        vocabulary_source=_nearest(vocabularies, chosen[0].source.name),
         heads=tuple(chosen),
         attached=attached,
         notes=tuple(notes),
@@ -105,6 +110,8 @@ def _heads(sources):
 def _nothing(problems, logs):
     if problems:
         return problems[0] if len(problems) == 1 else f"{problems[0]} {_others(len(problems) - 1)}"
+    if not logs:
+        return "Nothing that was opened holds completions. Open the folder of a run."
     return (
         f"{logs[0].name} is a log without completions. Open it together with the files of the "
         "completions, in TRL those of the folder completions."
@@ -177,11 +184,11 @@ def _first_row(head):
         return {}
 
 
-def _nearest(logs, name):
-    """The log that lies closest to the records; of checkpoints the last one."""
-    if not logs:
+def _nearest(sources, name):
+    """The file that lies closest to the records; of checkpoints the last one."""
+    if not sources:
         return None
-    return max(logs, key=lambda source: (_shared(source.name, name), in_order(source.name)))
+    return max(sources, key=lambda source: (_shared(source.name, name), in_order(source.name)))
 
 
 def _shared(one, other):
