@@ -4,13 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .comparison_choices import OWN, apart, applied, label_of, setting, spoilt_by_missing
 from .evaluation import Evaluation, evaluate_batch
 from .numerics import norm
-from .presets import PRESETS, Difference, differences
+from .presets import Difference
 from .scenario import as_batch
-from .stages import Conventions
 
-OWN = "own"  # the key of the scenario's own conventions
 _SAME = 1e-12  # of the larger one; a smaller difference is rounding
 _EXPLAINED = 0.02  # what is left of a difference once no further choice is looked for
 _CHOICES = 3  # that a difference is explained by, at most
@@ -26,23 +25,22 @@ class Compared:
     key, label : str
     evaluation : Evaluation
     differences : tuple of Difference
-        Choices in which the setting is not the base.
+        Choices in which the setting is not the base, see `apart`.
     gap : ndarray, (P, G, L)
-        Gradient of this setting less that of the base.
+        Gradient of this setting less that of the base; NaN where either is not a number.
     largest : float
-        Largest size in `gap`.
+        Largest size in `gap`; NaN where there is nothing to compare.
     where : tuple of int or None
         The token with it; None where nothing differs.
     base_largest : float
         Largest size in the gradient of the base.
-    cause : Difference or None
-        The one choice that, changed alone in the base, brings most of the difference.
-    share : float
-        How much of it remains to be explained by the others is ``1 - share``: 1 if the cause
-        alone gives the setting's gradient, 0 if no single choice brings it nearer.
     causes : tuple of (Difference, float)
-        The cause and, while more than 2% is left, the choice that adds most to it; each with
-        the share that it and those before it explain together.
+        The one choice that, changed alone in the base, leaves least of the difference at the
+        token `where`, and, while more than 2% is left, the choice that adds most to it. Each
+        with the share of that difference which it and those before it explain together: 1 if
+        the gradient there is the setting's, 0 if it is as far from it as the base's.
+    spoilt : ndarray of bool, (P, G)
+        Completions whose advantage is NaN in the trainer, since it handles no missing reward.
     """
 
     key: str
@@ -54,6 +52,7 @@ class Compared:
     where: tuple[int, int, int] | None
     base_largest: float
     causes: tuple[tuple[Difference, float], ...]
+    spoilt: np.ndarray
 
     @property
     def cause(self):
@@ -64,16 +63,6 @@ class Compared:
     def share(self):
         """What `cause` alone explains."""
         return self.causes[0][1] if self.causes else 0.0
-
-
-def label_of(key):
-    """What a setting is called."""
-    return "as chosen here" if key == OWN else PRESETS[key].label
-
-
-def setting(scenario, key):
-    """Conventions of a preset, or of the scenario itself for `OWN`."""
-    return scenario.conventions if key == OWN else PRESETS[key].conventions
 
 
 def compare(scenario, keys, base, *, causes=True):
@@ -95,10 +84,11 @@ def compare(scenario, keys, base, *, causes=True):
     dict from key to Compared
     """
     batch = as_batch(scenario)
-    start = _evaluated(scenario, batch, setting(scenario, base))
     reference = setting(scenario, base)
+    start = _evaluated(scenario, batch, reference)
+    spoilt = spoilt_by_missing(scenario, base)
     return {
-        key: _compared(scenario, batch, key, reference, start, causes)
+        key: _compared(scenario, batch, key, reference, start, spoilt, causes)
         for key in dict.fromkeys(keys)
     }
 
@@ -110,16 +100,20 @@ def _evaluated(scenario, batch, conventions):
     return replace(evaluation, scenario=scenario.with_conventions(conventions))
 
 
-def _compared(scenario, batch, key, reference, start, causes):
+def _compared(scenario, batch, key, reference, start, base_spoilt, causes):
     conventions = setting(scenario, key)
     evaluation = _evaluated(scenario, batch, conventions)
-    gap = _finite(evaluation.gradient) - _finite(start.gradient)
-    size = np.abs(gap)
+    spoilt = spoilt_by_missing(scenario, key)
+    known = ~(spoilt | base_spoilt)[..., None]
+    gap = np.where(known, _finite(evaluation.gradient) - _finite(start.gradient), np.nan)
+    # A loss that is NaN has no gradient to compare, also where single terms of it are finite.
+    lost = np.any(spoilt) or np.any(base_spoilt)
+    size = np.nan_to_num(np.abs(gap), nan=0.0)
     top = float(np.max(size, initial=0.0))
     largest = float(np.max(np.abs(_finite(start.gradient)), initial=0.0))
-    differs = top > _SAME * largest
-    found = differences(reference, conventions)
-    at = np.unravel_index(int(np.argmax(size)), size.shape)
+    differs = top > _SAME * largest and not lost
+    found = apart(reference, conventions)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(size)), size.shape))
     explain = differs and causes
     return Compared(
         key=key,
@@ -127,10 +121,11 @@ def _compared(scenario, batch, key, reference, start, causes):
         evaluation=evaluation,
         differences=found,
         gap=gap,
-        largest=top if differs else 0.0,
-        where=tuple(int(i) for i in at) if differs else None,
+        largest=np.nan if lost else top if differs else 0.0,
+        where=at if differs else None,
         base_largest=largest,
-        causes=_causes(batch, reference, conventions, found, gap) if explain else (),
+        causes=_causes(batch, reference, conventions, found, gap, at) if explain else (),
+        spoilt=spoilt,
     )
 
 
@@ -139,31 +134,41 @@ def _finite(gradient):
     return np.clip(gradient.astype(np.float64), -_FAR, _FAR)
 
 
-@np.errstate(over="ignore")
-def _causes(batch, reference, conventions, found, gap):
-    """Choices that, made in the base one after another, leave least of the difference."""
-    unit = np.max(np.abs(gap))
-    whole, arrays = norm(gap / unit), batch[0]
+def _causes(batch, reference, conventions, found, gap, at):
+    """Choices that, made in the base one after another, leave least of the difference at a token.
+
+    Of those that leave as much of it, to rounding, the first is the one that leaves least of all.
+    """
+    arrays, path, left, rest = batch[0], [], (1.0, 1.0), list(found)
     target = _finite(evaluate_batch(arrays, conventions).gradient)
-    path, left, rest = [], 1.0, list(found)
-    while rest and left > _EXPLAINED and len(path) < _CHOICES:
+    while rest and left[0] > _EXPLAINED and len(path) < _CHOICES:
         tried = [
-            norm((target - _gradient(arrays, reference, one, conventions)) / unit) / whole
-            for one in rest
+            _left(target - _gradient(arrays, reference, one, conventions), gap, at) for one in rest
         ]
-        best = int(np.argmin(tried))
-        if not tried[best] < left * (1 - 1e-9):
+        best = min(range(len(rest)), key=lambda i: (round(tried[i][0], 9), tried[i][1]))
+        if not tried[best][0] < left[0] * (1 - 1e-9):
             break
-        chosen, before, left = rest[best], left, float(tried[best])
+        chosen, before, left = rest[best], left, tried[best]
         # What changed nothing will change nothing now, unless it is of the same stage.
         rest = [
             one
-            for one, distance in zip(rest, tried, strict=True)
-            if one is not chosen and (abs(distance - before) > _SAME or one.stage == chosen.stage)
+            for one, after in zip(rest, tried, strict=True)
+            if one is not chosen and (_moved(before, after) or one.stage == chosen.stage)
         ]
         reference = applied(reference, chosen, conventions)
-        path.append((chosen, 1.0 - left))
+        path.append((chosen, 1.0 - left[0]))
     return tuple(path)
+
+
+@np.errstate(over="ignore")
+def _left(remaining, gap, at):
+    """What is left of a difference: at the token `at`, and of all tokens together."""
+    unit = np.max(np.abs(gap))
+    return abs(float(remaining[at] / gap[at])), norm(remaining / unit) / norm(gap / unit)
+
+
+def _moved(before, after):
+    return any(abs(a - b) > _SAME for a, b in zip(before, after, strict=True))
 
 
 def _gradient(arrays, reference, difference, conventions):
@@ -171,9 +176,4 @@ def _gradient(arrays, reference, difference, conventions):
     return _finite(evaluate_batch(arrays, changed).gradient)
 
 
-def applied(reference, difference, conventions):
-    """Conventions with one difference taken over from others."""
-    if difference.option:
-        return reference.replace(difference.stage, **{difference.option: difference.right})
-    other = conventions[difference.stage]
-    return Conventions({**reference.choices, difference.stage: other})
+__all__ = ["OWN", "Compared", "compare", "label_of", "setting"]

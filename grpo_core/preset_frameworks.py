@@ -74,6 +74,7 @@ ROWS = (
         key="verl-0.9.1-grpo",
         label="verl 0.9.1, grpo",
         kind="framework",
+        missing="nan",
         choices=_VERL,
         source="verl 0.9.1, adv_estimator=grpo, actor.yaml",
     ),
@@ -81,6 +82,7 @@ ROWS = (
         key="verl-script-grpo",
         label="verl, example scripts",
         kind="framework",
+        missing="nan",
         choices={**_VERL, "kl": ("k3", {"beta": 0.001, "clamp_in": 20.0, "clamp_out": 10.0})},
         source="verl examples: use_kl_loss with kl_loss_coef 0.001, low_var_kl",
     ),
@@ -88,6 +90,7 @@ ROWS = (
         key="verl-drgrpo",
         label="verl, Dr. GRPO",
         kind="framework",
+        missing="nan",
         choices={
             **_VERL,
             "advantage": ("mean_only", {"alone": "reward"}),
@@ -99,6 +102,7 @@ ROWS = (
         key="verl-dapo",
         label="verl, DAPO",
         kind="framework",
+        missing="nan",
         choices={
             **_VERL,
             "surrogate": (
@@ -115,6 +119,7 @@ ROWS = (
         key="openrlhf-0.11-group_norm",
         label="OpenRLHF 0.11, group_norm",
         kind="framework",
+        missing="nan",
         choices={**_OPENRLHF, "advantage": sample(1e-9)},
         source="OpenRLHF 0.11.0, --algo.advantage.estimator group_norm",
         beside="The group-normalised reward is held within 10 before the KL is taken off.",
@@ -123,6 +128,7 @@ ROWS = (
         key="openrlhf-dr_grpo",
         label="OpenRLHF, dr_grpo",
         kind="framework",
+        missing="nan",
         choices={**_OPENRLHF, "advantage": "mean_only"},
         source="OpenRLHF 0.11.0, --algo.advantage.estimator dr_grpo",
         beside="The centred reward is held within 10 before the KL is taken off.",
@@ -131,6 +137,7 @@ ROWS = (
         key="slime-grpo",
         label="slime, grpo",
         kind="framework",
+        missing="nan",
         choices={
             "kl": ("k1", {"beta": 0.0}),
             "advantage": sample(1e-6),
@@ -144,6 +151,7 @@ ROWS = (
         key="nemo-rl-grpo",
         label="NeMo-RL, grpo",
         kind="framework",
+        missing="nan",
         choices={
             "kl": ("k3", {"beta": 0.01, "clamp_in": 20.0, "clamp_out": 10.0, "weight": "score"}),
             "advantage": ("leave_one_out_std", {"eps": 1e-6}),
@@ -157,6 +165,7 @@ ROWS = (
         key="prime-rl-grpo",
         label="prime-rl, grpo",
         kind="framework",
+        missing="nan",
         choices={
             "kl": NO_KL,
             "advantage": "mean_only",
@@ -171,6 +180,7 @@ ROWS = (
         key="skyrl-grpo",
         label="SkyRL, grpo",
         kind="framework",
+        missing="nan",
         choices={
             "kl": ("k3", {"beta": 0.001, "clamp_in": 20.0, "clamp_out": 10.0}),
             "advantage": _VERL_GROUP,
@@ -183,6 +193,7 @@ ROWS = (
         key="areal-default",
         label="AReaL, default",
         kind="framework",
+        missing="nan",
         choices={
             "kl": ("k1", {"beta": 0.1, "place": "returns", "clamp_out": 10.0}),
             "advantage": "uncompared",

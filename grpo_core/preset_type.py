@@ -17,6 +17,7 @@ class Preset:
     source: str
     group_size: int | None = None
     beside: str = ""
+    missing: str = ""  # what a missing reward makes of advantages: 'nan', or as in the choices
 
     @cached_property
     def conventions(self):

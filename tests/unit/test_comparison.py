@@ -1,10 +1,13 @@
 """compare: settings side by side, and the one choice that makes them differ."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
-from grpo_core import Conventions, evaluate
-from grpo_core.comparison import applied, compare
+from grpo_core import Conventions, Term, build_scenario, evaluate
+from grpo_core.comparison import compare
+from grpo_core.comparison_choices import apart, applied, spoilt_by_missing
 from grpo_core.presets import PRESETS, Preset, differences
 from grpo_core.variants import table
 from tests.reference.combinations import edge_scenario
@@ -24,7 +27,7 @@ CHANGES = [
     ("correction", "sampler", {}),
     ("selection", "entropy", {}),
     ("accumulation", None, {"factor": 0.5}),
-    ("rewards", "sum_then_normalize", {}),
+    ("rewards", "normalize_then_sum", {}),
 ]
 
 
@@ -44,7 +47,7 @@ def settings(monkeypatch):
             for key, each in named.items()
         ]
         known = table(*PRESETS.values(), *rows)
-        monkeypatch.setattr("grpo_core.comparison.PRESETS", known)
+        monkeypatch.setattr("grpo_core.comparison_choices.PRESETS", known)
 
     return put
 
@@ -122,5 +125,112 @@ def test_every_preset_can_be_compared_and_its_share_is_one():
     assert list(found) == list(PRESETS)
     for each in found.values():
         assert 0.0 <= each.share <= 1.0 + 1e-12
-        assert (each.where is None) == (each.largest == 0.0)
+        assert (each.where is None) == (each.largest == 0.0 or each.spoilt.any())
+        assert np.isnan(each.largest) == each.spoilt.any()
         assert each.cause is None or each.cause in each.differences
+
+
+def test_an_option_that_two_variants_share_is_compared_apart_from_the_variant(settings):
+    # The ratio 1.35 of A > 0 is inside 1 + 0.4 and outside 1 + 0.2: the band alone matters.
+    clip = BASE.replace("surrogate", "clip", epsilon_high=0.4)
+    dual = BASE.replace("surrogate", "dual_clip", epsilon_high=0.2, dual_clip=3.0)
+    assert [(d.stage, d.option) for d in apart(clip, dual)] == [
+        ("surrogate", ""),
+        ("surrogate", "epsilon_high"),
+    ]
+    settings(base=clip, other=dual)
+    old = np.full((1, 2, 1), -2.0)
+    scenario = build_scenario(
+        rewards=[[1, 0]], logp_old=old, logp_new=old + np.log([[[1.35], [1.0]]])
+    )
+    found = compare(scenario, ["other"], "base")["other"]
+    assert found.cause.option == "epsilon_high"
+    assert found.share == pytest.approx(1.0)
+
+
+def test_applying_every_part_of_a_difference_in_any_order_gives_the_other_side():
+    for left, right in product(list(PRESETS.values())[::4], list(PRESETS.values())[::3]):
+        parts = apart(left.conventions, right.conventions)
+        for order in (parts, parts[::-1]):
+            reached = left.conventions
+            for one in order:
+                reached = applied(reached, one, right.conventions)
+            assert reached == right.conventions
+
+
+def test_the_share_is_that_of_the_largest_difference_itself(settings):
+    # One token each: gradient A/2. Base A = 1, -1; the other: mean_only (0.5, -0.5) and half the
+    # loss, so 0.125 of 0.5 is left, a difference of 0.375. Halving either alone leaves 0.125.
+    base = BASE.replace("kl", beta=0.0)
+    other = base.replace("advantage", "mean_only").replace("accumulation", factor=0.5)
+    settings(base=base, other=other)
+    found = compare(build_scenario(rewards=[[1, 0]]), ["other"], "base")["other"]
+    assert found.largest == pytest.approx(0.375, rel=1e-6)
+    assert [share for _, share in found.causes] == pytest.approx([2 / 3, 1.0], rel=1e-6)
+
+
+def test_the_share_at_the_named_token_is_reached_by_the_choice_named(settings):
+    scenario = edge_scenario()
+    for key in ("dapo", "gspo", "cispo", "maxrl", "gmpo"):
+        found = compare(scenario, [key], "deepseekmath")[key]
+        base, other = (PRESETS[each].conventions for each in ("deepseekmath", key))
+        changed = scenario.with_conventions(applied(base, found.cause, other))
+        reached = evaluate(changed).gradient[found.where]
+        start = evaluate(scenario.with_conventions(base)).gradient[found.where]
+        left = abs((start + found.gap[found.where] - reached) / found.gap[found.where])
+        assert found.share == pytest.approx(1 - left)
+
+
+def test_one_reward_is_the_weighted_sum_where_the_batch_has_terms():
+    bonus = (Term("bonus", 0.5),)
+    values = [[[0.0], [1.0], [0.0], [1.0]]]
+    scenario = build_scenario(
+        rewards=[[1, 0, 0, 0]], terms=bonus, term_values=values,
+        conventions=Conventions.of(rewards=("sum_then_normalize", {"task_weight": 2.0})),
+    )  # fmt: skip
+    plain = build_scenario(rewards=[[2, 0.5, 0, 0.5]])  # 2 r + 0.5 bonus
+    keys = ("trl-1.16", "verl-0.9.1-grpo", "deepseekmath", "dr-grpo")
+    with_terms, summed = (compare(each, keys, "trl-1.16") for each in (scenario, plain))
+    for key in keys:
+        np.testing.assert_allclose(
+            with_terms[key].evaluation.advantages, summed[key].evaluation.advantages
+        )
+
+
+def test_terms_that_the_scenario_leaves_out_are_left_out_by_sums_too():
+    scenario = build_scenario(
+        rewards=[[1, 0]], terms=(Term("bonus"),), term_values=[[[0.0], [9.0]]]
+    )
+    found = compare(scenario, ["trl-1.16", "verl-0.9.1-grpo"], "own")
+    for each in found.values():
+        assert each.evaluation.advantages[0, 0] > 0
+        assert "rewards" not in {one.stage for one in each.differences}
+
+
+MISSING = [[1, np.nan, 0, 0], [1, 0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("key", "right"),
+    [
+        ("verl-0.9.1-grpo", [[True] * 4, [False] * 4]),  # a plain mean over the group
+        ("openrlhf-0.11-group_norm", [[True] * 4, [False] * 4]),
+        ("areal-default", [[False, True, False, False], [False] * 4]),  # no group is looked at
+        ("trl-1.16", [[False] * 4] * 2),
+        ("swift-grpo", [[False] * 4] * 2),
+        ("dr-grpo", [[False] * 4] * 2),  # a paper has no code that would fail
+    ],
+)
+def test_a_missing_reward_spoils_the_group_in_trainers_that_do_not_handle_it(key, right):
+    scenario = build_scenario(rewards=MISSING)
+    np.testing.assert_array_equal(spoilt_by_missing(scenario, key), right)
+    assert not spoilt_by_missing(build_scenario(rewards=[[1, 0]]), key).any()
+
+
+def test_a_spoilt_setting_gives_no_number_to_compare_on_either_side():
+    scenario = build_scenario(rewards=MISSING)
+    for base, key in (("trl-1.16", "verl-0.9.1-grpo"), ("verl-0.9.1-grpo", "trl-1.16")):
+        found = compare(scenario, [key], base)[key]
+        assert np.isnan(found.largest)
+        assert (found.where, found.causes) == (None, ())
+        assert np.isnan(found.gap[0]).all()
