@@ -10,9 +10,10 @@ from .numbers import number, percent
 from .run_chart_rows import label
 
 MOST_POINTS = 1000  # of a line; extremes are kept
-LINE = 18  # pixels of a title or of a line of a legend
+LINE = 19  # pixels of a title or of a line of a legend
 _NARROW = 290  # pixels that a legend has on a telephone
 _BROAD, _PALE = 7, 0.4
+_CROWDED, _MEANS = 400, 150  # steps that single lines are too many for; means drawn instead
 _SPAN = 0.3  # of its size; what varies by less is drawn without the zero
 
 
@@ -70,18 +71,19 @@ def key_trace(name, look, suffix):
 
 def legend_width(keys):
     """Pixels that a legend takes in one line, about."""
-    return sum(50 + 6.4 * len(name) for name, _ in keys)
+    return sum(_key_width(name) for name, _ in keys)
+
+
+def _key_width(name):
+    return 50 + 6.2 * len(name)
 
 
 def legend_rows(keys):
-    """Lines of a legend on a narrow screen."""
-    rows, used = (1, 0.0) if keys else (0, 0.0)
-    for key in keys:
-        width = legend_width([key])
-        if used and used + width > _NARROW:
-            rows, used = rows + 1, 0.0
-        used += width
-    return rows
+    """Lines of a legend on a narrow screen; in several, all columns are as wide as the widest."""
+    if not keys or legend_width(keys) <= _NARROW:
+        return min(len(keys), 1)
+    columns = max(int(_NARROW // max(_key_width(name) for name, _ in keys)), 1)
+    return -(-len(keys) // columns)
 
 
 def title_and_legend_rows(panel, keys):
@@ -91,19 +93,23 @@ def title_and_legend_rows(panel, keys):
     return beside, 1 if beside else 1 + rows
 
 
-def line_traces(line, suffix, written):
+def line_traces(line, suffix, written, window):
     """A line, the band around it, and dots where a value stands alone between gaps.
 
-    ``written`` gives the text of a value for the hover.
+    ``written`` gives the text of a value for the hover. With a ``window`` of more than one step
+    the line is pale and its mean over the window strong.
     """
     at = thinned(line.y)
     x, y = line.x[at], np.clip(line.y[at], -FAR, FAR)
     alone = _alone(y)
-    opacity = _PALE if line.broad else 1
+    crowded = len(line.y) > _CROWDED and not line.broad
+    opacity = _PALE if line.broad or crowded else 1
     base = {"type": "scatter", "yaxis": f"y{suffix}", "name": line.said, "showlegend": False,
             "opacity": opacity}  # fmt: skip
+    look = _look(line)
     drawn = {
-        **base, "mode": "lines", "x": x, "y": y, "line": _look(line),
+        **base, "mode": "lines", "x": x, "y": y,
+        "line": {**look, "width": 0.75} if crowded else look,
         "hovertext": [written(value) for value in y.tolist()],
         "hovertemplate": line.said.replace("%", "&#37;") + ": %{hovertext}<extra></extra>",
     }  # fmt: skip
@@ -113,7 +119,29 @@ def line_traces(line, suffix, written):
         **unselected(opacity=opacity),
     }  # fmt: skip
     band = [] if line.error is None else _band(line, at, base)
-    return [*band, drawn, *([dots] if alone.any() else [])]
+    strong = [_strong(line, window, base)] if crowded else []
+    return [*band, drawn, *([dots] if alone.any() else []), *strong]
+
+
+def window_of(panels):
+    """Steps that are drawn as their mean beside the single ones; 1 where lines are not crowded."""
+    most = max(len(line.y) for panel in panels for line in panel.lines)
+    return -(-most // _MEANS) if most > _CROWDED else 1
+
+
+def _strong(line, window, base):
+    """Means over windows of steps."""
+    rest = np.full(-len(line.y) % window, np.nan)
+    rows = np.concatenate([np.clip(line.y, -FAR, FAR), rest]).reshape(-1, window)
+    places = np.concatenate([line.x.astype(float), rest]).reshape(-1, window)
+    known = np.isfinite(rows)
+    number = np.sum(known, axis=1)
+    shares = np.where(known, rows, 0.0) / np.maximum(number, 1)[:, None]
+    y = np.where(number > 0, np.sum(shares, axis=1), np.nan)
+    return {
+        **base, "mode": "lines", "x": np.nanmean(places, axis=1), "y": y, "opacity": 1,
+        "name": f"{line.said}, mean", "line": _look(line), "hoverinfo": "skip",
+    }  # fmt: skip
 
 
 def _look(line):

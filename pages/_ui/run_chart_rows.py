@@ -1,11 +1,10 @@
 """STEP_CHARTS: what is drawn of a run against the training step, a row for each picture.
 
-A row makes `Panel`s of a run, each with its own vertical axis; `run_charts` stacks and draws
-them. Lines are in the order in which a legend names them.
+A row makes `Panel`s of a run, each with its own vertical axis; `run_charts` draws them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from grpo_core.words import listing
 from .token_text import escaped
 
 MOST_TERMS = 12  # lines in one picture; what is more is summed up
+_FEW = 4  # names that a legend gives in full
 _DASHES = ("solid", "dot", "dashdot")
 
 
@@ -65,8 +65,7 @@ class Panel:
 class StepChart:
     """One picture against the step.
 
-    ``panels(shown, looks)`` gives what a run has of it; ``missing`` is said where that is
-    nothing.
+    ``panels(shown, looks)`` is what a run has of it; ``missing`` is said where that is nothing.
     """
 
     key: str
@@ -105,8 +104,15 @@ def looks_of(palette, *runs):
 
 
 def label(name, limit=28):
-    """A name from a file for a place where Plotly reads tags, cut at a length."""
-    return escaped(name, limit).replace("␣", " ")
+    """A name from a file for a place where Plotly reads tags; a long one loses its middle."""
+    if len(name) > limit:
+        name = f"{name[: limit // 2]}…{name[limit // 2 + 1 - limit :]}"
+    return escaped(name, 2 * limit).replace("␣", " ")
+
+
+def short_label(name, number):
+    """A name for a legend, so short that a telephone has room for many."""
+    return label(name, 24 if number <= _FEW else 14)
 
 
 def _finite(values):
@@ -135,10 +141,8 @@ def _drawn(key, title, unit, lines, **more):
     return [Panel(key=key, title=title, unit=unit, lines=lines, **more)] if lines else []
 
 
-def reward_unit(fit):
-    """What a total reward is counted in, as far as the weights are known."""
-    said = {"unknown": "reward, first weight = 1", "assumed": "reward, weights of 1"}
-    return said.get(fit.scale, "reward")
+# How far the weights are known, where nothing tells their scale.
+_SCALES = {"unknown": " (first weight = 1)", "assumed": " (weights of 1)"}
 
 
 def _reward(shown, looks):
@@ -147,7 +151,8 @@ def _reward(shown, looks):
         _recounted(shown, "recounted", shown.series.reward, looks.palette.text,
                    said="total reward, recounted"),
     ]  # fmt: skip
-    return _drawn("reward", "Total reward, mean", reward_unit(shown.fit), lines)
+    title = f"Total reward, mean{_SCALES.get(shown.fit.scale, '')}"
+    return _drawn("reward", title, "reward", lines)
 
 
 def _terms(shown, looks):
@@ -160,12 +165,9 @@ def _terms(shown, looks):
                           said=f"mean of {label(names[k])}")  # fmt: skip
         panels += _drawn(names[k], label(names[k], 40), "mean", [line])
     if omitted and panels:
-        panels[-1] = _with_note(panels[-1], f"{len(omitted)} terms of small share are not drawn")
+        note = f"{len(omitted)} terms of small share are not drawn"
+        panels[-1] = replace(panels[-1], omitted=note)
     return panels
-
-
-def _with_note(panel, note):
-    return Panel(**{**panel.__dict__, "omitted": note})
 
 
 def _task(shown, looks):
@@ -245,7 +247,8 @@ def _shares(shown, looks):
     lines = []
     for k in kept:
         color, dash = looks.of[names[k]]
-        lines.append(_recounted(shown, label(names[k]), shares[:, k], color, dash=dash,
+        name = short_label(names[k], len(names))
+        lines.append(_recounted(shown, name, shares[:, k], color, dash=dash,
                                 said=f"share of {label(names[k])}"))  # fmt: skip
     note = ""
     if others:
@@ -328,14 +331,13 @@ STEP_CHARTS = table(
         missing=_not_logged("kl"),
     ),
     StepChart(
-        key="clip_share", title="Clipped share", unit="share of tokens",
+        key="clip_share", title="Clipped share", unit="share",
         panels=_from_log("clip_share", "Clipped share", "share of tokens"),
         note="Share of the tokens whose ratio was clipped, as logged.",
         missing=_not_logged("clip_share"),
     ),
     StepChart(
-        key="entropy", title="Entropy", unit="nats",
-        panels=_from_log("entropy", "Entropy", "nats"),
+        key="entropy", title="Entropy", unit="nats", panels=_from_log("entropy", "Entropy", "nats"),
         note="Mean entropy of the policy over the tokens, as logged.",
         missing=_not_logged("entropy"),
     ),

@@ -20,6 +20,7 @@ from .run_chart_panels import (
     title_note,
     value_axis,
     value_range,
+    window_of,
     with_other,
 )
 from .run_chart_rows import STEP_CHARTS, label, looks_of
@@ -118,20 +119,19 @@ def _stacked(panels, heights, shown, palette, other, step, title, written):
     rows = [title_and_legend_rows(*pair) for pair in zip(panels, keys, strict=True)]
     heads = [(6 if at == 0 else 12) + LINE * lines for at, (_, lines) in enumerate(rows)]
     plot = sum(heights) + sum(heads[1:])
-    traces, notes, layout, shapes = [], [], {}, []
+    traces, notes, layout, shapes, window = [], [], {}, [], window_of(panels)
     for at, (bottom, top) in enumerate(_domains(heads, heights, plot)):
         panel, suffix, (beside, lines) = panels[at], "" if at == 0 else str(at + 1), rows[at]
-        traces += [trace for line in panel.lines for trace in line_traces(line, suffix, written)]
+        traces += [
+            trace for line in panel.lines for trace in line_traces(line, suffix, written, window)
+        ]
         traces += [key_trace(*key, suffix) for key in keys[at]]
         notes.append(title_note(panel, top, _LEFT, 1 if beside else lines, palette))
         layout["yaxis" + suffix] = value_axis(panel, bottom, top, palette)
         layout["legend" + suffix] = legend_place(top, plot, lines, beside, palette)
         shapes += _marks(shown, step, bottom, top, palette)
     low, high = _step_range(panels)
-    layout["xaxis"] = axis(
-        "training step", palette=palette, range=[low, high], nticks=7, tickangle=0, tickformat="d",
-        anchor="y" + suffix, unifiedhovertitle={"text": "step %{x}"}, hoverformat="d",
-    )  # fmt: skip
+    layout["xaxis"] = _step_axis(low, high, window, palette, anchor="y" + suffix)
     return figure(
         [*traces, _steps_trace(shown, panels[0])], palette=palette,
         height=heads[0] + plot + _BOTTOM, margin=(_LEFT, _RIGHT, heads[0], _BOTTOM),
@@ -156,6 +156,16 @@ def _step_range(panels):
     low, high = min(ends), max(ends)
     room = max(0.012 * (high - low), 0.5, 1e-6 * max(abs(low), abs(high)))
     return low - room, high + room
+
+
+def _step_axis(low, high, window, palette, **more):
+    """The axis of steps; it says what a strong line is where single steps are too many."""
+    strong = f" (strong line: mean of {window:,})" if window > 1 else ""
+    ticks = {"tick0": 0, "dtick": 1} if high - low < 7 else {"nticks": 7}
+    return axis(
+        f"training step{strong}", palette=palette, range=[low, high], tickangle=0, tickformat="d",
+        unifiedhovertitle={"text": "step %{x}"}, hoverformat="d", **ticks, **more,
+    )  # fmt: skip
 
 
 def _marks(shown, step, bottom, top, palette):

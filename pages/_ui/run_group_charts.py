@@ -6,7 +6,7 @@ from .bars import ROW
 from .figure import CLEAR, FAR, FONT_SIZE, axis, figure, largest, nice_ceiling, unselected
 from .numbers import MISSING, count, exact, number
 from .run_chart_panels import LINE, legend_place, legend_rows
-from .run_chart_rows import kept_terms, label, looks_of
+from .run_chart_rows import kept_terms, label, looks_of, short_label
 
 MOST_POINTS = 2000  # of a picture
 _WORST = 1000  # of them that are the worst; the others are spread over the run
@@ -50,7 +50,7 @@ def group_chart(shown, q, palette, selected=None):
         margin=(_LEFT, _RIGHT, head, _BOTTOM), barmode="relative", showlegend=True,
         alt=_describe_group(shown, q, parts, order, points),
         legend=legend_place(1, plot, rows + 1, False, palette),
-        xaxis=_signed("weight × deviation", reach, _TERMS, palette),
+        xaxis=_signed("weight × deviation", reach, _TERMS if points else [0, 1], palette),
         xaxis2=_signed("advantage", top, _ADVANTAGES, palette, anchor="y"),
         yaxis=_completions(order, row, palette), shapes=_marked(order, selected, palette),
         annotations=[] if largest(*stacked) else [_note("no term differs", palette)],
@@ -108,8 +108,8 @@ def _stack(parts, order, q, looks):
         color, dash = looks.of.get(name, (looks.palette.neutral, "solid"))
         said = label(name)
         traces.append({
-            "type": "bar", "orientation": "h", "name": said, "x": values[order],
-            "y": np.arange(len(order)), "width": 0.56, "customdata": cells,
+            "type": "bar", "orientation": "h", "name": short_label(name, len(parts)),
+            "x": values[order], "y": np.arange(len(order)), "width": 0.56, "customdata": cells,
             "marker": _bar_look(color, _HATCHES[dash]),
             "hovertext": [f"{said}: {exact(value)}" for value in values[order].tolist()],
             "hovertemplate": "completion %{customdata[1]}<br>%{hovertext}<extra></extra>",
@@ -308,6 +308,7 @@ def residue_chart(shown, palette):
     top = nice_ceiling(1.08 * largest(values)) if values.any() else 1e-6
     first, last = run.steps[[0, -1]].astype(float).tolist()
     room = max(0.02 * (last - first), 0.5, 1e-6 * abs(last))
+    ticks = {"tick0": 0, "dtick": 1} if last - first < 6 else {"nticks": 7}
     hover = [
         f"step {step}, completion {at}<br>logged {exact(value)}"
         for step, at, value in zip(
@@ -326,8 +327,8 @@ def residue_chart(shown, palette):
         alt=f"Points: logged advantages of {count(len(every), 'completion')} in "
         f"{count(len(np.unique(np.nonzero(shown.fit.tied)[0])), 'tied group')} by step, where 0 "
         f"is right; the largest is {number(float(np.max(every)), 3)}.",
-        xaxis=axis("training step", palette=palette, range=[first - room, last + room], nticks=7,
-                   tickangle=0, tickformat="d"),
+        xaxis=axis("training step", palette=palette, range=[first - room, last + room],
+                   tickangle=0, tickformat="d", **ticks),
         yaxis=axis("logged advantage", palette=palette, range=[-top, top], zeroline=True,
                    zerolinecolor=palette.neutral, zerolinewidth=1, showgrid=True,
                    tickvals=[-top, -top / 2, 0, top / 2, top],

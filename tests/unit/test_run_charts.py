@@ -10,7 +10,7 @@ import pytest
 from grpo_core.runs.series import LOGGED
 from pages._ui.palette import PALETTES
 from pages._ui.run_chart_panels import MOST_POINTS, thinned
-from pages._ui.run_chart_rows import MOST_TERMS, kept_terms, looks_of
+from pages._ui.run_chart_rows import MOST_TERMS, kept_terms, label, looks_of
 from pages._ui.run_charts import (
     STEP_CHARTS,
     agreement_chart,
@@ -231,6 +231,24 @@ def test_a_long_run_is_thinned_and_keeps_its_extremes():
     assert len(line.x) <= MOST_POINTS
     assert {np.min(line.y), np.max(line.y)} == {run.series.reward.min(), run.series.reward.max()}
     assert len(steps_overview(run, LIGHT, run).to_json()) < 1_200_000
+
+
+def test_a_crowded_line_is_pale_with_its_mean_beside_it_and_the_axis_says_so():
+    run = long(3000)
+    chart = step_chart("reward", run, LIGHT)
+    single = trace(chart, "total reward, recounted")
+    strong = trace(chart, "total reward, recounted, mean")
+    assert single.opacity < strong.opacity
+    assert np.allclose(strong.y, run.series.reward.reshape(150, 20).mean(axis=1))
+    assert "mean of 20" in chart.layout.xaxis.title.text
+    few = step_chart("reward", shown(), LIGHT)
+    assert few.layout.xaxis.title.text == "training step"
+    assert trace(few, "total reward, recounted").opacity == 1
+
+
+def test_a_long_name_loses_its_middle():
+    assert label("accuracy_reward_of_the_whole_answer", 14) == "accurac…answer"
+    assert len(label("x" * 10**6)) == 28
 
 
 def test_a_hundred_thousand_steps_are_drawn_in_a_moment():
