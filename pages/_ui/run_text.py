@@ -1,5 +1,6 @@
 """Texts of a run as HTML: made safe, every character visible, tokens coloured by a number."""
 
+import functools
 import html
 import math
 
@@ -84,19 +85,31 @@ def _span(piece, value, top, palette):
 
 
 def _style(value, top, palette):
-    if value == 0:
-        return ""
-    back = shade(value, top, palette)
-    sign = 1 if value > 0 else -1
-    return f"background:{back};color:{ink(back, palette)};{_LINES[sign]}"
+    return _style_of_level(_level(value, top), palette) if value != 0 else ""
+
+
+@functools.lru_cache(maxsize=4 * _SHADES)
+def _style_of_level(level, palette):
+    back = _mixed(level, palette)
+    return f"background:{back};color:{ink(back, palette)};{_LINES[1 if level > 0 else -1]}"
 
 
 def shade(value, top, palette):
     """Background of a value on the diverging scale that meets zero in its middle, ``#rrggbb``."""
-    middle = len(palette.diverging) / 2
-    side = palette.diverging[int(middle) :] if value > 0 else palette.diverging[: int(middle)][::-1]
+    return _mixed(_level(value, top), palette)
+
+
+def _level(value, top):
+    """How strong the colour of a value is, up to ``_SHADES``; negative for negative ones."""
     reach = min(abs(value) / top, 1.0) if top > 0 and math.isfinite(value) else 1.0
-    at = math.ceil(reach * _SHADES) / _SHADES * (len(side) - 1)
+    return math.copysign(max(math.ceil(reach * _SHADES), 1), value)
+
+
+def _mixed(level, palette):
+    """The colour of a level, between two neighbours of the palette's scale."""
+    middle = len(palette.diverging) // 2
+    side = palette.diverging[middle:] if level > 0 else palette.diverging[:middle][::-1]
+    at = abs(level) / _SHADES * (len(side) - 1)
     low = min(int(at), len(side) - 2)
     pairs = zip(_channels(side[low]), _channels(side[low + 1]), strict=True)
     mixed = [round(a + (b - a) * (at - low)) for a, b in pairs]
