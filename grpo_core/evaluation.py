@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .attribution import Attribution, attribute
+from .filters import tied_groups
 from .numerics import cast, k3, nested_total, norm, plus, times, total
 from .returns import returns_to_go
 from .scenario import Scenario, as_batch
@@ -30,8 +31,7 @@ class Evaluation:
     mean, std : ndarray, (P,)
         Of each group's scores, std as the convention divides by it.
     tied : ndarray of bool, (P,)
-        Groups of two or more scores that are all equal; under process supervision those in
-        which no token has an advantage.
+        Groups in which nothing tells the completions apart, see `filters.tied_groups`.
     advantages : ndarray, (P, G)
         Under process supervision the sum over a completion's steps.
     attribution : Attribution or None
@@ -139,7 +139,7 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
     policy_gradient = _policy_gradient(times(weight, factor), surrogate, ratio)
     kl_gradient = _kl_gradient(weight, kl, ratio)
     objective = nested_total(contribution)
-    tied = _tied(scores, advantages)
+    tied = tied_groups(scores, advantages)
     arrays = {
         "ratio": ratio.ratio,
         "log_ratio": ratio.log_ratio,
@@ -226,18 +226,6 @@ def _kl_gradient(weight, kl, ratio):
     if not np.any(kl.d_ratio):
         return direct
     return plus(direct, ratio.backward(0 - times(weight, kl.d_ratio)))
-
-
-def _tied(scores, advantages):
-    """Groups of two or more scores that are all equal, shape (P,).
-
-    Under process supervision steps and not scores are compared: groups without an advantage.
-    """
-    if advantages.steps is not None:
-        return ~np.any(advantages.token_advantages, axis=(1, 2))
-    low = np.min(np.where(scores.scored, scores.scores, np.inf), axis=1)
-    high = np.max(np.where(scores.scored, scores.scores, -np.inf), axis=1)
-    return (np.sum(scores.scored, axis=1) > 1) & (low == high)
 
 
 def metrics(*, valid, tied, ratio, log_ratio, clipped_low, clipped_high, dual_clipped, gradient):

@@ -31,14 +31,26 @@ def drop_truncated(batch, scores, advantages):
     return Kept(stays, stays)
 
 
-def drop_tied(batch, scores, advantages, *, denominator):
-    """Groups whose scores are all equal leave the loss.
+def tied_groups(scores, advantages):
+    """Groups in which nothing tells the completions apart, (P,).
 
-    With ``denominator='counted'`` their tokens still count in what is divided by.
+    Those of two or more scores that are all equal, each component on its own where components
+    are judged apart. Under process supervision steps and not scores are compared: there the
+    groups in which no token has an advantage. A group of one score is not tied: it has nothing
+    to be equal to, and an advantage row may give it a worth of its own.
     """
-    low = np.min(np.where(scores.scored, scores.scores, np.inf), axis=1)
-    high = np.max(np.where(scores.scored, scores.scores, -np.inf), axis=1)
-    stays = batch.valid & (high > low)[:, None, None]
+    if advantages.steps is not None:
+        return ~np.any(advantages.token_advantages, axis=(1, 2))
+    return scores.tied
+
+
+def drop_tied(batch, scores, advantages, *, denominator):
+    """All tokens of `tied_groups` leave the loss.
+
+    With ``denominator='counted'`` they still count in what is divided by, so that the other
+    groups weigh no more than they did; with ``'left_out'`` the loss is that of the others alone.
+    """
+    stays = batch.valid & ~tied_groups(scores, advantages)[:, None, None]
     return Kept(stays, batch.valid if denominator == "counted" else stays)
 
 

@@ -17,13 +17,30 @@ class Scores:
     """Scores (P, G), and which completions have one.
 
     Where scores are combined from components, ``combine(batch, normalise)`` gives the
-    advantages, see `grpo_core.combination`; ``scores`` is their weighted sum.
+    advantages, see `grpo_core.combination`; ``scores`` is their weighted sum. ``apart`` are
+    pairs (values, known) of components that are judged on their own.
     """
 
     scores: np.ndarray
     scored: np.ndarray
     components: Components | None = None
     combine: Callable | None = None
+    apart: tuple = ()
+
+    @property
+    def tied(self):
+        """Groups of two or more scores that are all equal, also in what is judged apart; (P,)."""
+        several = np.sum(self.scored, axis=1) > 1
+        each = [lowest_and_highest(*pair) for pair in ((self.scores, self.scored), *self.apart)]
+        return several & np.all([low == high for low, high in each], axis=0)
+
+
+def lowest_and_highest(values, among):
+    """Smallest and largest of the flagged values of each group, 0 and 0 without one; both (P,)."""
+    some = among.any(axis=1)
+    low = np.min(np.where(among, values, np.inf), axis=1)
+    high = np.max(np.where(among, values, -np.inf), axis=1)
+    return np.where(some, low, 0.0), np.where(some, high, 0.0)
 
 
 def outcome(batch, reward_penalty, *, missing):
@@ -59,15 +76,15 @@ def sum_then_normalize(batch, reward_penalty, **options):
 def normalize_then_sum(batch, reward_penalty, *, batch_scale, batch_eps, **options):
     """Task reward and terms each judged on its own, then summed with their weights."""
     combine = partial(sum_of_normalised, batch_scale=batch_scale, batch_eps=batch_eps)
-    return _combined(batch, reward_penalty, combine, **options)
+    return _combined(batch, reward_penalty, combine, apart=True, **options)
 
 
 def add_after(batch, reward_penalty, **options):
     """The task reward judged alone; weighted terms are added to its advantage."""
-    return _combined(batch, reward_penalty, terms_added, **options)
+    return _combined(batch, reward_penalty, terms_added, apart=True, **options)
 
 
-def _combined(batch, reward_penalty, combine, **options):
+def _combined(batch, reward_penalty, combine, apart=False, **options):
     parts = components(batch, reward_penalty, **options)
     summed = total(np.moveaxis(parts.weighted, 0, -1), axis=-1)
     return Scores(
@@ -75,6 +92,7 @@ def _combined(batch, reward_penalty, combine, **options):
         scored=parts.scored,
         components=parts,
         combine=partial(combine, parts),
+        apart=tuple(zip(parts.weighted, parts.known, strict=True)) if apart else (),
     )
 
 

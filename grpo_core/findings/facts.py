@@ -4,6 +4,7 @@ import numpy as np
 
 from ..clip_cases import clip_band
 from ..numerics import times, total
+from ..rewards import lowest_and_highest
 from ..shaping_parts import COMBINE
 
 NEGLIGIBLE = 1e-6  # of the sizes that were added up: float32 sums are no better
@@ -196,8 +197,4 @@ def on_policy(evaluation):
 
 def score_range(evaluation):
     """Lowest and highest score of each group, 0 and 0 where nothing is scored; both (P,)."""
-    scores, scored = evaluation.scores, evaluation.scored
-    low = np.min(np.where(scored, scores, np.inf), axis=1)
-    high = np.max(np.where(scored, scores, -np.inf), axis=1)
-    some = scored.any(axis=1)
-    return np.where(some, low, 0.0), np.where(some, high, 0.0)
+    return lowest_and_highest(evaluation.scores, evaluation.scored)

@@ -118,7 +118,8 @@ def _cispo(sheet):
     low, high = _band(sheet)
     if sheet.option("surrogate", "bound") == "absolute":
         high = Number(sheet.option("surrogate", "epsilon_high"), r"\varepsilon_{\mathrm{high}}")
-    held = clip(sheet["ratio"], low, high)
+    least = low.evaluate(lambda number: number.value)
+    held = clip(sheet["ratio"], low, high) if least else smaller(sheet["ratio"], high)
     ratio = sheet["ratio"].value
     kept = ratio == held.evaluate(lambda number: number.value)
     note = "" if kept else "The ratio is held at its bound. The token keeps its gradient."

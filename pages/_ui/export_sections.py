@@ -99,7 +99,8 @@ def _before(stage, w):
 
 
 def _after(stage, w):
-    if stage == "advantage" and w.row("tied") == "zero":
+    by_advantage = {"zero": True, "drop": w.evaluation.step_advantages is not None}
+    if stage == "advantage" and by_advantage.get(w.row("tied")):
         return ["own_advantages = token_advantages"]
     if stage != "surrogate" or not _factors(w):
         return []

@@ -75,12 +75,37 @@ def _drop_truncated(_w):
 def _drop_tied(w):
     counted = w.options["denominator"] == "counted"
     return [
+        *_tied(w),
+        "kept = kept & ~tied[:, None, None]",
+        *([] if counted else ["counted = counted & ~tied[:, None, None]"]),
+    ]
+
+
+def _tied(w):
+    """Lines that assign ``tied`` (P,)."""
+    if w.evaluation.step_advantages is not None:
+        return [
+            "# groups without an advantage leave the loss",
+            "tied = ~own_advantages.any(axis=(1, 2))",
+        ]
+    lines = [
         "# groups whose scores are all equal leave the loss",
         "low = np.where(scored, scores, np.inf).min(axis=1)",
         "high = np.where(scored, scores, -np.inf).max(axis=1)",
-        "kept = kept & (high > low)[:, None, None]",
-        *([] if counted else ["counted = counted & (high > low)[:, None, None]"]),
+        "tied = (scored.sum(axis=1) > 1) & (low == high)",
     ]
+    if w.row("rewards") in _APART:
+        lines += [
+            "# each component counts on its own",
+            "low = np.where(known, weighted, np.inf).min(axis=2)",
+            "high = np.where(known, weighted, -np.inf).max(axis=2)",
+            "tied = tied & (low >= high).all(axis=0)  # none known: nothing differs",
+        ]
+    return lines
+
+
+# Rows that judge task and terms on their own.
+_APART = ("normalize_then_sum", "add_after")
 
 
 def _drop_zero(_w):

@@ -237,6 +237,13 @@ def test_weights_of_a_mean_sum_to_one(data):
 
 
 @some
+@given(scenarios(tied=Choice("drop"), truncated=Choice("keep")))
+def test_the_groups_that_are_dropped_are_the_tied_ones(scenario):
+    computed = evaluate(scenario)
+    assert np.array_equal(computed.kept, computed.valid & ~computed.tied[:, None, None])
+
+
+@some
 @given(scenarios())
 def test_number_type_is_kept_and_inputs_are_neither_changed_nor_shared(scenario):
     before = {key: array.tobytes() for key, array in scenario.arrays.items()}

@@ -165,6 +165,21 @@ ADVANTAGES = {  # (case, way of combining, options) -> view of advantages
 }
 
 
+def tied(listed, rewards, advantage, group):
+    """Whether nothing tells a group's completions apart; ``group``: cell -> its tokens."""
+    if advantage == "process":
+        return all(
+            abs(token["judged"]) < 1e-12 for each in group.values() for token in each.values()
+        )
+    views = [listed["score"]]
+    if rewards in ("normalize_then_sum", "add_after"):
+        views += [
+            _summed([part], {"penalty": dict.fromkeys(group, 0.0)}) for part in listed["parts"]
+        ]
+    known = [[view(cell, None) for cell in group if view(cell, None) is not None] for view in views]
+    return len(known[0]) > 1 and all(not each or min(each) == max(each) for each in known)
+
+
 def _format_bonus(tokens, column, reward, bonus, otherwise):
     if math.isnan(column):
         return None

@@ -31,24 +31,23 @@ def _whitened(values, ddof, eps, guard, count_eps, limit):
 WHITENINGS = {"none": _unwhitened, "tokens": _whitened}  # advantages of all tokens -> the same
 
 
-# (scores of the group that are known, token, whether the completion was cut) -> (stays, counts)
+# (whether the group is tied, token, whether the completion was cut) -> (stays, counts)
 TRUNCATED = {
-    "keep": lambda group, token, cut: (True, True),
-    "drop": lambda group, token, cut: (not cut, not cut),
+    "keep": lambda tied, token, cut: (True, True),
+    "drop": lambda tied, token, cut: (not cut, not cut),
 }
 
 
-def _drop_tied(group, token, cut, denominator):
-    apart = bool(group) and min(group) < max(group)
-    return apart, apart or denominator == "counted"
+def _drop_tied(tied, token, cut, denominator):
+    return not tied, not tied or denominator == "counted"
 
 
-def _drop_zero(group, token, cut):
+def _drop_zero(tied, token, cut):
     stays = abs(token["judged"]) > 1e-12  # less is rounding of what stands here
     return stays, stays
 
 
-TIED = {"keep": lambda group, token, cut: (True, True), "drop": _drop_tied, "zero": _drop_zero}
+TIED = {"keep": lambda tied, token, cut: (True, True), "drop": _drop_tied, "zero": _drop_zero}
 
 
 def _entropy(batch, tokens, t, share):

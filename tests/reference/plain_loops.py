@@ -8,7 +8,7 @@ its plain version is noticed. Gradients are differences of what stands here: not
 import math
 from functools import partial
 
-from .plain_advantages import ADVANTAGES, REWARDS, case
+from .plain_advantages import ADVANTAGES, REWARDS, case, tied
 from .plain_batch import (
     ACCUMULATIONS,
     AGGREGATIONS,
@@ -121,11 +121,11 @@ def _keep(batch, listed, run, truncated):
     """Mark the tokens that stay; how many of each completion are counted."""
     counts = {}
     for (p, g), tokens in batch.items():
-        group = [listed["score"](cell, None) for cell in batch if cell[0] == p]
-        known = [score for score in group if score is not None]
+        group = {cell: tokens for cell, tokens in batch.items() if cell[0] == p}
+        equal = listed["tied"](group)
         counts[p, g] = 0
         for token in tokens.values():
-            verdicts = [run[key](known, token, truncated[p][g]) for key in ("truncated", "tied")]
+            verdicts = [run[key](equal, token, truncated[p][g]) for key in ("truncated", "tied")]
             token["stays"] = all(stays for stays, _ in verdicts)
             counts[p, g] += all(counts_too for _, counts_too in verdicts)
     return counts
@@ -156,6 +156,7 @@ def _advantages(scenario, arrays, penalty):
     sizes = [scenario.sizes[axis] for axis in "PGL"]
     combined = rewards.variant != "outcome"
     listed = case(arrays, sizes, scenario.terms, penalty, combined=combined, **of_parts)
+    listed["tied"] = partial(tied, listed, rewards.variant, advantage.variant)
     combine = partial(REWARDS[rewards.variant], **of_row)
     return listed, ADVANTAGES[advantage.variant](listed, combine, **advantage.options)
 

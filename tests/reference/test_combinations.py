@@ -72,7 +72,9 @@ def scenarios_of(rows):
 def asks_rounding(scenario):
     """Whether tokens leave by the sign of an advantage that is 0 up to rounding only."""
     chosen = scenario.conventions
-    if chosen["tied"].variant != "zero" and chosen["selection"].variant != "on_policy":
+    by_steps = chosen["tied"].variant == "drop" and chosen["advantage"].variant == "process"
+    others = chosen["tied"].variant == "zero" or chosen["selection"].variant == "on_policy"
+    if not (by_steps or others):
         return False
     plain = scenario.choose("whitening", "none").choose("kl", "k1", beta=0.0)
     sizes = [np.abs(evaluate(each).token_advantages) for each in (plain, scenario)]

@@ -309,6 +309,13 @@ for _row in SHAPED:
     EDGES[f"{_row}-huge"] = EDGES["huge-rewards"].choose("rewards", _row)
     EDGES[f"{_row}-no-term"] = rough_scenario(conventions=_chosen, terms=(), term_values=None)
     EDGES[f"{_row}-no-token"] = EDGES["no-token"].choose("rewards", _row)
+    # A group of equal sums and unlike parts, and one in which all is equal.
+    EDGES[f"{_row}-drop"] = rough_scenario(
+        conventions=Conventions.of(rewards=_row, tied="drop"),
+        rewards=np.array([[1.0, 0.0, 1.0, 0.0], [0.1] * 4, [2.0, -1.0, 0.5, 7.0]]),
+        terms=(Term("a", 1.0),),
+        term_values=np.array([[[0.0], [1.0], [0.0], [1.0]], [[0.3]] * 4, [[1.0]] * 4]),
+    )
     for _place in ("objective", "reward"):
         for _judge in ("mean_std", "mean_only"):
             EDGES[f"{_row}-infinite-{_place}-{_judge}"] = endless_terms(
@@ -318,6 +325,9 @@ for _over in ("group", "completion"):
     _chosen = Conventions.of(advantage=("process", {"over": _over, "outcome_weight": 0.5}))
     EDGES[f"process-{_over}-single"] = rough_scenario(
         conventions=_chosen, dtype=np.float32, advantages=None
+    )
+    EDGES[f"process-{_over}-drop"] = rough_scenario(
+        conventions=Conventions.of(advantage=("process", {"over": _over}), tied="drop"),
     )
     _rough = rough_scenario(conventions=_chosen)
     EDGES[f"process-{_over}-huge"] = _rough.replace(step_rewards=_rough["step_rewards"] * 1e200)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grpo_core import STAGES, Conventions, build_scenario, evaluate
+from grpo_core import STAGES, Conventions, Term, build_scenario, evaluate
 
 NAN = np.nan
 
@@ -94,13 +94,48 @@ def test_tokens_of_advantage_0_leave_one_by_one():
     assert result.loss == pytest.approx(-1 / 3)
 
 
+def dropping(conventions=None, **arrays):
+    """The evaluation of a small batch under ``tied='drop'``."""
+    given = {"rewards": [[0.0, 0.0]], "logp_new": np.full((1, 2, 2), -1.0), **arrays}
+    chosen = Conventions.of(tied="drop", **(conventions or {}))
+    return evaluate(build_scenario(conventions=chosen, **given))
+
+
+STEPS = {"step_ends": [[[0, 1], [0, 1]]]}
+TERM = {"terms": (Term("a", 1 / 3),), "term_values": [[[0.0], [3.0]]]}
+
+
 @pytest.mark.parametrize(
-    "rewards", [[[1.0, NAN]], [[NAN, NAN]], [[2.0, 2.0]]], ids=["one", "none", "equal"]
+    ("conventions", "arrays", "tied"),
+    [
+        ({}, {}, True),
+        ({}, {"rewards": [[1.0, 0.0]]}, False),
+        # One score, or none, has nothing to be equal to; verl keeps the only answer of a prompt.
+        ({}, {"rewards": [[1.0, NAN]]}, False),
+        ({}, {"rewards": [[NAN, NAN]]}, False),
+        ({"advantage": ("mean_std", {"alone": "reward"})}, {"rewards": [[0.7, NAN]]}, False),
+        # Steps are compared, and not rewards.
+        ({"advantage": "process"}, {**STEPS, "step_rewards": [[[1, 0], [0, 0]]]}, False),
+        (
+            {"advantage": "process"},
+            {**STEPS, "step_rewards": [[[1, 1], [1, 1]]], "rewards": [[1.0, 0.0]]},
+            True,
+        ),
+        # Advantages that were given, and no reward.
+        ({"advantage": "given"}, {"advantages": [[1, -1]], "rewards": [[NAN, NAN]]}, False),
+        # Sums 1 and 1 of unlike parts: judged as one they are equal, each on its own they are not.
+        ({"rewards": "sum_then_normalize"}, {**TERM, "rewards": [[1.0, 0.0]]}, True),
+        ({"rewards": "normalize_then_sum"}, {**TERM, "rewards": [[1.0, 0.0]]}, False),
+        ({"rewards": "add_after"}, {**TERM, "rewards": [[1.0, 0.0]]}, False),
+        ({"rewards": "normalize_then_sum"}, {**TERM, "term_values": [[[3.0], [3.0]]]}, True),
+    ],
 )
-def test_a_group_without_a_difference_is_dropped(rewards):
-    result = evaluate(build_scenario(rewards=rewards, conventions=Conventions.of(tied="drop")))
-    assert not result.kept.any()
-    assert (result.loss, result.metrics["gradient_norm"]) == (0, 0)
+def test_what_is_dropped_is_what_is_tied(conventions, arrays, tied):
+    result = dropping(conventions, **arrays)
+    assert result.tied.tolist() == [tied]
+    assert result.kept.any() == (not tied)
+    if tied:
+        assert (result.loss, result.metrics["gradient_norm"]) == (0, 0)
 
 
 def entropies(share):
