@@ -25,10 +25,12 @@ def browser():
 
 @pytest.fixture
 def server(tmp_path):
-    """Start a server that nobody has visited yet: ``cold = server()``."""
+    """Start a server that nobody has visited yet: ``cold = server()``, with arguments if any."""
     numbers = itertools.count()
     with contextlib.ExitStack() as stack:
-        yield lambda: stack.enter_context(running(tmp_path / f"server-{next(numbers)}.log"))
+        yield lambda *arguments: stack.enter_context(
+            running(tmp_path / f"server-{next(numbers)}.log", arguments=arguments)
+        )
 
 
 @pytest.fixture(scope="session")

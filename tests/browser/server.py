@@ -24,7 +24,7 @@ class Server:
         Address of the start page, without a slash at the end.
     """
 
-    def __init__(self, log, root=ROOT):
+    def __init__(self, log, root=ROOT, arguments=()):
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._log = Path(log)
@@ -32,7 +32,7 @@ class Server:
         options = [*OPTIONS, f"--server.port={self._port}"]
         with self._log.open("w") as output:
             self._process = subprocess.Popen(
-                [*command, *options],
+                [*command, *options, "--", *arguments],
                 cwd=root,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -69,9 +69,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(log, root=ROOT):
+def running(log, root=ROOT, arguments=()):
     """Start a server, hand it out, end it."""
-    server = Server(log, root)
+    server = Server(log, root, arguments)
     try:
         yield server
     finally:
