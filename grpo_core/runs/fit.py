@@ -142,11 +142,18 @@ def _explained(run, log, tried, elsewhere):
     return Fit(
         rule=rule, weights=weights, scale=scale, fixed=fixed, ambiguous=best.ambiguous, eps=eps,
         eps_found=best.rule.eps and best.eps > 0,
-        error=float(np.max(off[fits], initial=0.0)) if rule else float(np.median(off[judged])),
+        error=_error_of(off, fits if rule else judged, bool(rule)),
         predicted=predicted, off=off, tied=tied,
         misfits=np.nonzero(bad)[0][np.argsort(-off[bad], kind="stable")],
         residue=float(np.nanmax(np.where(tied, _largest(run), 0.0), initial=0.0)), tried=tried,
     )  # fmt: skip
+
+
+def _error_of(off, counts, largest):
+    """The largest error of groups that fit, or that of the middle one; NaN without any."""
+    if not counts.any():
+        return np.nan
+    return float(np.max(off[counts]) if largest else np.median(off[counts]))
 
 
 def _largest(run):

@@ -10,7 +10,7 @@ from . import panels, run_group_charts, run_tokens, run_words, state
 from . import run_state as runs
 from .literal import literal
 from .menu import MENU
-from .run_text import coloured_text, plain_text
+from .run_text import colour_scale, coloured_text, plain_text
 from .token_text import visible
 from .view import View
 
@@ -67,7 +67,8 @@ def _completions(run, found, q, texts, palette):
         view, quantity = _token_choice(run, found, q, steps)
     else:
         _without_tokens(run, found)
-    blocks = [
+    blocks = [_scale_line(found, q, view, quantity, palette)]
+    blocks += [
         _completion(found, q, g, texts[g][1], view, quantity, palette)
         for g in run_words.order_of(found, q)
     ]
@@ -125,23 +126,27 @@ def _token_choice(run, found, q, steps):
     return view, quantity
 
 
+def _scale_line(found, q, view, quantity, palette):
+    """What the colours of all completions mean; nothing where none has a colour."""
+    if view is not None:
+        row = run_tokens.QUANTITIES[quantity]
+        return colour_scale(row.label, run_tokens.largest_of(view, quantity), palette)
+    largest = run_words.largest_advantage(found, q)
+    return colour_scale("advantage", largest, palette) if largest else ""
+
+
 def _text(found, q, g, text, view, quantity, palette):
     """A completion's text, coloured as far as numbers for it exist."""
-    title = f"completion {g}"
     if view is not None:
         values = run_tokens.values_of_completion(view, quantity, g)
         pieces = view.pieces[g] if g < len(view.pieces) else ()
         if not any(pieces):
             pieces = tuple(f"[{t}]" for t in range(len(values)))
-        return coloured_text(
-            pieces, values, palette, title=title, largest=run_tokens.largest_of(view, quantity)
-        )
+        return coloured_text(pieces, values, palette, largest=run_tokens.largest_of(view, quantity))
     value = run_words.advantage_of(found, q, g)
     if value is None:
         return plain_text(text, 4000)
-    return coloured_text(
-        (text,), (value,), palette, title=title, largest=run_words.largest_advantage(found, q)
-    )
+    return coloured_text((text,), (value,), palette, largest=run_words.largest_advantage(found, q))
 
 
 def _open(run, found, q):

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from . import run_charts, run_group_charts, run_report, run_tables, run_words
+from . import run_charts, run_group_charts, run_report, run_tables
 from . import run_state as runs
 from .palette import PALETTES
 from .run_chart_rows import STEP_CHARTS
@@ -48,14 +48,11 @@ def report_of(run, other):
     ):
         if figure is not None:
             pictures.append((title, figure))
-    tables = {
-        name: run_words.formatted(frame) for name, frame in run_tables.every_table(found).items()
-    }
     return run_report.report(
         found,
         sentences=[(one.severity, one.sentence) for one in runs.said(run)],
         figures=pictures,
-        tables=tables,
+        tables=run_tables.every_table(found),
         texts=[*run.opened.notes],
         title=f"GRPO run: {run.label}",
         made_with="GRPO Explorer",

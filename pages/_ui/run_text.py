@@ -20,7 +20,7 @@ _BODY = (
 _LINES = {1: "border-bottom:1px solid", -1: "border-bottom:2px dotted"}  # in the text's colour
 
 
-def coloured_text(pieces, values, palette, *, title, limit=4000, largest=None):
+def coloured_text(pieces, values, palette, *, title="", limit=4000, largest=None):
     """Tokens with a background by their value, as HTML for ``st.html``.
 
     Parameters
@@ -31,7 +31,7 @@ def coloured_text(pieces, values, palette, *, title, limit=4000, largest=None):
         NaN where a token has none.
     palette : Palette
     title : str
-        What the text is; said in front of the scale.
+        What the text is; said in front of the scale. Without one there is no scale.
     limit : int
         Characters that are shown.
     largest : float or None
@@ -55,8 +55,13 @@ def coloured_text(pieces, values, palette, *, title, limit=4000, largest=None):
     rest = [count(cut, "more character")] if cut else []
     rest += [count(len(pieces) - at, "more token")] if at < len(pieces) else []
     more = _more(" and ".join(rest), palette) if rest else ""
-    scale = _scale(title, top, any(map(math.isfinite, values)), palette)
+    scale = _scale(title, top, any(map(math.isfinite, values)), palette) if title else ""
     return f'<div>{scale}<p dir="auto" style="{_BODY}">{"".join(spans)}{more}</p></div>'
+
+
+def colour_scale(title, largest, palette):
+    """The line that says what colours mean, for texts that share one scale; HTML."""
+    return _scale(title, abs(float(largest)), True, palette)
 
 
 def plain_text(text, limit=4000):
