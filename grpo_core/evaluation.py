@@ -189,11 +189,16 @@ def evaluate_batch(batch, conventions, *, held=None, scenario=None):
 
 def _token_advantages(batch, conventions, advantages, kl):
     """Advantages less the KL in the returns, whitened."""
+    taken = in_returns(batch, kl)
+    return conventions.run("whitening", batch, advantages.token_advantages, taken)
+
+
+def in_returns(batch, kl):
+    """What the KL takes off the advantage of each token, (P, G, L): its own and that to come."""
     penalty = kl.return_penalty
-    result = advantages.token_advantages
-    if np.any(penalty):
-        result = plus(result, cast(-returns_to_go(penalty, batch.valid), batch.dtype))
-    return conventions.run("whitening", batch, result)
+    if not np.any(penalty):
+        return penalty
+    return cast(returns_to_go(penalty, batch.valid), batch.dtype)
 
 
 def _kept(batch, conventions, scores, advantages):

@@ -122,7 +122,6 @@ ROWS = (
         missing="nan",
         choices={**_OPENRLHF, "advantage": sample(1e-9)},
         source="OpenRLHF 0.11.0, --algo.advantage.estimator group_norm",
-        beside="The group-normalised reward is held within 10 before the KL is taken off.",
     ),
     Preset(
         key="openrlhf-dr_grpo",
@@ -131,7 +130,6 @@ ROWS = (
         missing="nan",
         choices={**_OPENRLHF, "advantage": "mean_only"},
         source="OpenRLHF 0.11.0, --algo.advantage.estimator dr_grpo",
-        beside="The centred reward is held within 10 before the KL is taken off.",
     ),
     Preset(
         key="slime-grpo",
@@ -199,9 +197,9 @@ ROWS = (
             "advantage": "uncompared",
             "surrogate": clip(0.2),
             "aggregation": "token_mean",
+            "whitening": ("none", {"limit": 20.0}),  # its reward_clip, of rewards as they are
         },
-        source="AReaL of May 2026: reward_norm and adv_norm None, kl_ctl 0.1",
-        beside="Rewards are held within 20.",
+        source="AReaL of May 2026: reward_norm and adv_norm None, kl_ctl 0.1, reward_clip 20",
     ),
     Preset(
         key="swift-grpo",

@@ -50,7 +50,7 @@ STAGES = table(
     Stage(
         key="whitening",
         label="Whitening",
-        contract="(batch, token_advantages, **options) -> token_advantages",
+        contract="(batch, token_advantages, taken, **options) -> token_advantages",
         variants=WHITENINGS,
     ),
     Stage(

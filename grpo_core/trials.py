@@ -76,7 +76,7 @@ def judge(rewards, conventions):
     batch, _ = as_batch(build_scenario(rewards=rewards))
     scores = conventions.run("rewards", batch, np.zeros(batch.valid.shape))
     advantages = conventions.run("advantage", batch, scores).token_advantages
-    return conventions.run("whitening", batch, advantages)[..., 0]
+    return conventions.run("whitening", batch, advantages, np.zeros_like(advantages))[..., 0]
 
 
 def judge_groups(rewards, conventions):

@@ -1,23 +1,30 @@
-"""Stage *whitening*: what is done to the advantages of all tokens together."""
+"""Stage *whitening*: what is done to the advantages of all tokens together.
+
+A row also takes off them what a KL in the returns makes of each token, ``taken`` (P, G, L).
+"""
+
+from dataclasses import replace
 
 import numpy as np
 
 from .group_statistics import group_statistics, over_spread
-from .numerics import cast
+from .numerics import cast, plus
 from .variants import Number, OneOf, Option, Variant, table
 
 
-def none(batch, token_advantages, *, limit):
+def none(batch, token_advantages, taken, *, limit):
     """Advantages as they are, held within plus and minus `limit` (0: not held)."""
-    return _limited(batch, token_advantages, limit)
+    return _less(_limited(batch, token_advantages, limit), taken)
 
 
-def tokens(batch, token_advantages, *, ddof, eps, guard, count_eps, limit):
+def tokens(batch, token_advantages, taken, *, ddof, eps, guard, count_eps, before, limit):
     """``(A - mean) / sqrt(var + eps)`` over all valid tokens of the batch.
 
     Long completions weigh more. With ``guard='floor'`` the variance is at least eps instead.
-    Where all are equal the result is exactly 0, as in a tied group.
+    Where all are equal the result is exactly 0, as in a tied group. Before anything is taken
+    off or whitened, advantages are held within `before`; what comes out within `limit`.
     """
+    token_advantages = _less(_limited(batch, token_advantages, before), taken)
     row = batch.valid.reshape(1, -1)
     statistics = group_statistics(token_advantages.reshape(1, -1), row, 0)
     tied = statistics.spread == 0
@@ -37,6 +44,10 @@ def tokens(batch, token_advantages, *, ddof, eps, guard, count_eps, limit):
 GUARDS = {"added": np.hypot, "floor": np.maximum}
 
 
+def _less(advantages, taken):
+    return plus(advantages, -taken) if np.any(taken) else advantages
+
+
 def _limited(batch, advantages, limit):
     if not limit:
         return advantages
@@ -49,9 +60,10 @@ _LIMIT = Option(
     default=0.0,
     domain=Number(low=0.0, high=1e6),
     label="Advantages held within (0: not)",
-    help="Advantages beyond plus and minus this are held there.",
+    help="Advantages beyond plus and minus this are held there, before a KL in the returns is "
+    "taken off.",
     trl="not held",
-    verl="not held (OpenRLHF: 10, NeMo-RL: advantage_clip_low and _high)",
+    verl="not held (OpenRLHF: reward.clip_range, 10)",
 )
 
 WHITENINGS = table(
@@ -113,7 +125,12 @@ WHITENINGS = table(
                 trl="not offered",
                 verl="1e-8",
             ),
-            _LIMIT,
+            replace(_LIMIT, key="before", label="Before that held within (0: not)"),
+            replace(
+                _LIMIT,
+                help="What comes out is held within plus and minus this.",
+                verl="not held (NeMo-RL: advantage_clip_low and _high)",
+            ),
         ),
     ),
 )

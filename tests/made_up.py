@@ -12,7 +12,7 @@ from grpo_core.kl import KL
 from grpo_core.numerics import times
 from grpo_core.ratio import Ratio
 from grpo_core.rewards import Scores
-from grpo_core.surrogate import Surrogate
+from grpo_core.surrogate_base import Surrogate, SurrogateRow
 from grpo_core.variants import Number, Option, Variant, table
 
 
@@ -117,9 +117,9 @@ def _coupled(batch, ratio, token_advantages):
     return Surrogate(value, np.zeros_like(value), no, no, no, backward=backward)
 
 
-def _whitening(batch, token_advantages):
+def _whitening(batch, token_advantages, taken):
     """Half of it, and a little more at the batch's first prompt."""
-    return np.where(batch.valid, token_advantages / 2, 0) + _at_first(batch) / 10
+    return np.where(batch.valid, (token_advantages - taken) / 2, 0) + _at_first(batch) / 10
 
 
 def _at_first(batch):
@@ -163,9 +163,9 @@ def _aggregation(batch):
     return np.where(batch.valid, 0.01 * (1 + np.arange(batch.valid.shape[-1])), 0)
 
 
-def _row(key, function, formula, **more):
+def _row(key, function, formula, kind=Variant, **more):
     words = {"source": "made up", "trl": "-", "verl": "-", "choose_when": "Never."}
-    return Variant(
+    return kind(
         key=key, label=f"made-up {key}", function=function, formula=formula, **words, **more
     )
 
@@ -189,10 +189,16 @@ ROWS = (
     ("rewards", _row("doubled", _rewards, r"R_i = 2\,r_i - \tfrac12\sum_t p_{i,t}")),
     ("advantage", _row("growing", _advantage, r"A_{i,t} = (t-1)\,(R_i + \tfrac14)")),
     ("ratio", _row("root", _ratio, r"\sqrt{\rho_t}")),
-    ("surrogate", _row("plain", _surrogate, r"\rho\,A")),
-    ("surrogate", _row("bent", _bent, r"\sin(\rho)\,A")),
-    ("surrogate", _row("weighted", _weighted, r"\tfrac12 A\,\log\pi_{\mathrm{new}}")),
-    ("surrogate", _row("coupled", _coupled, r"A\,\tfrac1T\sum_t\log\pi_{\mathrm{new}}")),
+    ("surrogate", _row("plain", _surrogate, r"\rho\,A", kind=SurrogateRow)),
+    ("surrogate", _row("bent", _bent, r"\sin(\rho)\,A", kind=SurrogateRow)),
+    (
+        "surrogate",
+        _row("weighted", _weighted, r"\tfrac12 A\,\log\pi_{\mathrm{new}}", kind=SurrogateRow),
+    ),
+    (
+        "surrogate",
+        _row("coupled", _coupled, r"A\,\tfrac1T\sum_t\log\pi_{\mathrm{new}}", kind=SurrogateRow),
+    ),
     ("whitening", _row("halved", _whitening, r"\tfrac12 A_{i,t}")),
     ("truncated", _row("without_last", _without_last, r"t < L - 1")),
     ("tied", _row("without_best", _without_best, r"R_i \le 0.9")),

@@ -46,15 +46,17 @@ def _within(value):
     return (0.0 if high >= _LARGE else high,)
 
 
-_LIMIT = {
-    "reward.clip_range": Link(
-        options=("whitening.limit",),
+def _held(option):
+    """Judged rewards are held within a range before the KL is taken off and before whitening."""
+    link = Link(
+        options=(option,),
         write=lambda limit: [-(limit or _LARGE), limit or _LARGE],
         read=_within,
     )
-}
+    return {"reward.clip_range": link}
+
+
 _TOKENS = ("tokens", {"ddof": 0, "eps": 1e-8, "guard": "floor"})
-_CLIPPED = "Rewards are held within reward.clip_range, 10 by default, before they are whitened."
 _ESTIMATOR, _NO_STD = "algo.advantage.estimator", "algo.advantage.no_std_norm"
 
 
@@ -62,7 +64,7 @@ def _judged(estimator, advantage):
     return Row(
         choices={"advantage": advantage, "rewards": "outcome", "whitening": "none"},
         keys={_ESTIMATOR: estimator},
-        links=_LIMIT,
+        links=_held("whitening.limit"),
     )
 
 
@@ -70,8 +72,7 @@ def _whitened(estimator, advantage, links):
     return Row(
         choices={"advantage": advantage, "rewards": "outcome", "whitening": _TOKENS},
         keys={_ESTIMATOR: estimator, _NO_STD: False},
-        links=links,
-        note=_CLIPPED,
+        links={**links, **_held("whitening.before")},
     )
 
 

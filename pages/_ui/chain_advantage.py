@@ -1,6 +1,7 @@
 """From the completion's advantage to the token's: KL in the returns, whitening, and its limit."""
 
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from .arithmetic import Number, Square, clip, larger, sqrt, total
 from .chain_baselines import JUDGES
 from .chain_combining import Wanted, is_short, largest
 from .chain_scores import judged_scores
+from .computed import held_within
 from .numbers import count
 from .sheet import TERMS, Writer
 
@@ -22,20 +24,19 @@ def token_advantage(sheet, writer):
     if not sheet.evaluation.valid[sheet.where]:
         row.write(sheet)
         return
-    returns, whitens = sheet.place == "returns", sheet.acts("whitening")
-    if not returns and not whitens:
-        row.write(sheet)
-        return
-    own = sheet.between.advantages.token_advantages
-    with sheet.instead("A", "A_own", r"A_{\mathrm{own}}", own):
-        row.write(sheet)
-    if not whitens:
-        _less_returns(sheet)
-        return
-    if returns:
-        with sheet.instead("A", "A_less", r"A_{\mathrm{less}}", sheet.between.unwhitened):
-            _less_returns(sheet)
-    writer(sheet, "whitening").write(sheet)
+    limit = held_within(sheet.scenario.conventions)
+    steps = [(row.write, "A_own", r"A_{\mathrm{own}}", sheet.between.advantages.token_advantages)]
+    if limit:
+        hold = partial(_held, limit=limit)
+        steps.append((hold, "A_held", r"A_{\mathrm{held}}", sheet.between.held))
+    if sheet.place == "returns":
+        steps.append((_less_returns, "A_less", r"A_{\mathrm{less}}", sheet.between.unwhitened))
+    if sheet.scenario.conventions["whitening"].variant != "none":
+        steps.append((writer(sheet, "whitening").write, "A", "A", None))
+    for write, *names in steps[:-1]:
+        with sheet.instead("A", *names):
+            write(sheet)
+    steps[-1][0](sheet)
 
 
 def _less_returns(sheet):
@@ -54,19 +55,18 @@ def _less_returns(sheet):
         written=is_short(terms),
     )
     label = f"{_TOKEN}, less the KL in its returns"
-    formula = sheet["A_own"] - taken
-    sheet.line("advantage", "A", label, "A", formula, near=largest([sheet["A_own"], taken]))
+    own = _before(sheet, "A_held", "A_own")
+    sheet.line("advantage", "A", label, "A", own - taken, near=largest([own, taken]))
 
 
-def _before(sheet):
-    return sheet["A_less"] if "A_less" in sheet else sheet["A_own"]
+def _before(sheet, *names):
+    """The advantage as the step before left it."""
+    return next(sheet[name] for name in (*names, "A_less", "A_held", "A_own") if name in sheet)
 
 
-def _limited(sheet, advantage=None):
-    """Write A held within the limit."""
-    limit = sheet.option("whitening", "limit")
-    advantage = advantage or _before(sheet)
-    held = clip(advantage, Number(-limit), Number(limit))
+def _held(sheet, limit, *names):
+    """Write A held within a limit."""
+    held = clip(_before(sheet, *names), Number(-limit), Number(limit))
     sheet.line("advantage", "A", f"{_TOKEN}, held within its limit", "A", held)
 
 
@@ -78,12 +78,14 @@ def _over_tokens(sheet):
     if not sheet.option("whitening", "limit"):
         _whitened(sheet)
         return
+    limit = sheet.option("whitening", "limit")
     options = {**sheet.scenario.conventions["whitening"].options, "limit": 0.0}
-    row = sheet.scenario.conventions.variant("whitening")
-    core = row.function(sheet.between.batch, sheet.between.unwhitened, **options)
+    row, between = sheet.scenario.conventions.variant("whitening"), sheet.between
+    own = between.advantages.token_advantages
+    core = row.function(between.batch, own, between.taken, **options)
     with sheet.instead("A", "A_white", r"A_{\mathrm{white}}", core):
         _whitened(sheet)
-    _limited(sheet, sheet["A_white"])
+    _held(sheet, limit, "A_white")
 
 
 def _whitened(sheet):
@@ -213,6 +215,6 @@ ADVANTAGE_WRITERS = {
     **{("advantage", key): _judged(judge) for key, judge in JUDGES.items()},
     ("advantage", "returns"): Writer(_returns),
     ("advantage", "given_per_token"): Writer(_given_per_token),
-    ("whitening", "none"): Writer(_limited),
+    ("whitening", "none"): Writer(lambda sheet: None),  # its limit is a step before
     ("whitening", "tokens"): Writer(_over_tokens),
 }

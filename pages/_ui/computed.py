@@ -5,9 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from grpo_core import Evaluation
-from grpo_core.numerics import plus
-from grpo_core.returns import returns_to_go
+from grpo_core import STAGES, Evaluation
+from grpo_core.evaluation import in_returns
 from grpo_core.scenario import as_batch
 
 # Arrays and numbers of an Evaluation, in the order in which they are computed.
@@ -32,6 +31,12 @@ def acts(conventions, stage):
     choice = conventions[stage]
     at_rest = _AT_REST.get((stage, choice.variant))
     return at_rest is None or not at_rest(choice.options)
+
+
+def held_within(conventions):
+    """What advantages are held within before a KL is taken off them; 0: not held."""
+    options = conventions["whitening"].options
+    return options.get("before" if "before" in options else "limit", 0.0)
 
 
 def per_token(evaluation):
@@ -90,12 +95,24 @@ class Between:
         return self._run("advantage", self.batch, self.scores)
 
     @cached_property
+    def taken(self):
+        """What the KL in the returns takes off the advantages, (P, G, L)."""
+        return in_returns(self.batch, self.kl)
+
+    @cached_property
+    def held(self):
+        """Advantages per token within their limit, before the KL is taken off, (P, G, L)."""
+        return self._held(np.zeros_like(self.taken))
+
+    @cached_property
     def unwhitened(self):
-        """Advantages per token less the KL in the returns, (P, G, L)."""
-        own, penalty = self.advantages.token_advantages, self.kl.return_penalty
-        if not np.any(penalty):
-            return own
-        return plus(own, -returns_to_go(penalty, self.batch.valid).astype(self.batch.dtype))
+        """The same less the KL in the returns, (P, G, L)."""
+        return self._held(self.taken)
+
+    def _held(self, taken):
+        limit = held_within(self._conventions)
+        plain = STAGES["whitening"].variants["none"].function
+        return plain(self.batch, self.advantages.token_advantages, taken, limit=limit)
 
     @cached_property
     def truncated(self):

@@ -14,7 +14,7 @@ from .export_judging import extreme
 from .export_recorded import recorded
 from .export_shaping import wide
 from .export_spelling import CAREFUL, Careful, Plain, Writing
-from .export_tokens import returns_lines
+from .export_tokens import hold_lines, returns_lines
 
 # What a section is about, before the variant's own name.
 _TITLES = {
@@ -87,7 +87,10 @@ def _stage(stage, snippet, w):
     title = f"{_TITLES.get(stage, STAGES[stage].label)}: {row.label}"
     lines = [*_before(stage, w), *snippet.code(w), *_after(stage, w)] if w.acts(stage) else []
     yield Section(title, row.formula, tuple(lines))
-    if stage == "advantage" and w.place == "returns":
+    if stage != "advantage":
+        return
+    yield Section("Advantages within their limit", "", tuple(hold_lines(w)))
+    if w.place == "returns":
         formula = r"A_{i,t} - \sum_{u\ge t} \beta\,\mathrm{KL}_u"
         yield Section("KL in the returns", formula, tuple(returns_lines(w)))
 

@@ -1,5 +1,6 @@
 """Code of what is done token by token: whitening, filters, corrections, entropy, and weights."""
 
+from .computed import held_within
 from .export_spelling import Snippet
 
 
@@ -22,8 +23,12 @@ def returns_lines(w):
     ]
 
 
-def _limit(w):
-    limit = w.options["limit"]
+def hold_lines(w):
+    """Lines that hold advantages within a limit, before a KL in the returns is taken off."""
+    return _limit(w, held_within(w.scenario.conventions))
+
+
+def _limit(w, limit):
     if not limit:
         return []
     return [
@@ -58,7 +63,7 @@ def _whitening(w):
         f"token_advantages = np.zeros(valid.shape) if equal else {scaled}",
         *_single(w, "token_advantages"),
     ]
-    return [*lines, *_limit(w)]
+    return [*lines, *_limit(w, o["limit"])]
 
 
 # ---- which tokens stay: lines that narrow ``kept`` and ``counted``, which begin as ``valid``
@@ -261,7 +266,7 @@ def _prompt_mean(w):
 
 
 TOKEN_SNIPPETS = {
-    ("whitening", "none"): Snippet(_limit),
+    ("whitening", "none"): Snippet(_nothing),  # its limit is held before, by `hold_lines`
     ("whitening", "tokens"): Snippet(_whitening),
     ("truncated", "keep"): Snippet(_nothing),
     ("truncated", "drop"): Snippet(_drop_truncated),

@@ -36,6 +36,7 @@ OTHER_VALUES = {
     "surrogate.epsilon_high": 1.1,
     "surrogate.epsilon_low": 0.05,
     "surrogate.truncate": 1.2,
+    "whitening.before": 0.7,
     "whitening.count_eps": 0.5,
     "whitening.eps": 0.4,
     "whitening.limit": 0.6,

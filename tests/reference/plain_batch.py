@@ -14,11 +14,12 @@ def each(batch):
     return [token for tokens in batch.values() for token in tokens.values()]
 
 
-def _unwhitened(values, limit):
-    return [clamped(value, limit) for value in values]
+def _unwhitened(values, taken, limit):
+    return [clamped(value, limit) - less for value, less in zip(values, taken, strict=True)]
 
 
-def _whitened(values, ddof, eps, guard, count_eps, limit):
+def _whitened(values, taken, ddof, eps, guard, count_eps, before, limit):
+    values = _unwhitened(values, taken, before)
     n = len(values)
     if n == 0 or min(values) == max(values):
         return [0.0] * n
@@ -28,7 +29,8 @@ def _whitened(values, ddof, eps, guard, count_eps, limit):
     return [clamped((v - middle) / divisor, limit) for v in values]
 
 
-WHITENINGS = {"none": _unwhitened, "tokens": _whitened}  # advantages of all tokens -> the same
+# (advantages of all tokens, what the KL in the returns takes off each) -> advantages
+WHITENINGS = {"none": _unwhitened, "tokens": _whitened}
 
 
 # (whether the group is tied, token, whether the completion was cut) -> (stays, counts)

@@ -89,9 +89,10 @@ def evaluate(scenario, moved=None):
     for cell, tokens in batch.items():
         for t, token in tokens.items():
             later = [sampled(*cell, u) for u in tokens if u >= t and place == "returns"]
-            token["judged"] = advantage(cell, t)
-            token["A"] = token["judged"] - math.fsum(later)
-    whitened = run["whitening"]([token["A"] for token in each(batch)])
+            token["judged"], token["taken"] = advantage(cell, t), math.fsum(later)
+    whitened = run["whitening"](
+        *([token[name] for token in each(batch)] for name in ("judged", "taken"))
+    )
     for token, value in zip(each(batch), whitened, strict=True):
         token["A"] = value
     counts = _keep(batch, listed, run, arrays["truncated"])

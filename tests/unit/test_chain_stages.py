@@ -123,6 +123,16 @@ def test_kl_in_the_returns_by_hand():
     assert short(scenario, (0, 0, 1))["A"].text == "A = 1 - 0.125 = 0.875"
 
 
+def test_an_advantage_is_held_before_the_kl_in_the_returns_is_taken_off():
+    # As above with A held within 0.5: 0.5 - 0.375.
+    ref = [[[-1.5, -1.25], [-1.0, -1.0]]]
+    kl = ("k1", {"place": "returns", "beta": 0.5})
+    scenario = two({"kl": kl, "whitening": ("none", {"limit": 0.5})}, logp_ref=ref)
+    steps = short(scenario)
+    assert steps["A_held"].text.endswith("clip(1, -0.5, 0.5) = 0.5")
+    assert steps["A"].text == "A = 0.5 - 0.375 = 0.125"
+
+
 def test_whitening_by_hand():
     # A = 1, 1, -1, -1: mean 0, squares 4, variance 4 / 4 x 4 / 3 = 1.3333; 1 / sqrt(1.3333)
     steps = short(two({"whitening": ("tokens", {"eps": 0.0, "limit": 0.5})}))

@@ -347,6 +347,11 @@ for _name, _reward in {"tied": 0.1, "huge": 1e200, "tiny": 1e-200}.items():
             ),
         )
 
+for _name, _held in {"none": {"limit": 0.5}, "tokens": {"before": 0.5, "limit": 0.8}}.items():
+    EDGES[f"held-{_name}"] = rough_scenario(
+        conventions=Conventions.of(kl=("k1", {"place": "returns"}), whitening=(_name, _held))
+    )
+
 EDGES["infinite"] = infinite_scenario()
 EDGES["infinite-both-signs"] = infinite_scenario(kl=("k1", {"place": "reward"})).replace(
     logp_old=[[[-1, -np.inf], [-1, -1], [-1, -1], [-1, -1]]],

@@ -21,6 +21,7 @@ from grpo_core.trainers.alike import telling_differences
 from grpo_core.trainers.idle import without_idle
 from grpo_core.trainers.reading import read
 from grpo_core.trainers.writing import write
+from pages._ui.computed import held_within
 
 # Presets of a framework, its dialect, and what its own lines say otherwise.
 OWN = {
@@ -272,6 +273,16 @@ def test_what_nothing_reads_is_no_difference(choices):
     assert telling_differences(conventions, rest) == ()
     for writer in WRITERS.values():
         assert writer(conventions) == writer(rest)
+
+
+@pytest.mark.parametrize("estimator", ["group_norm", "reinforce_baseline", "reinforce"])
+def test_openrlhf_holds_rewards_within_its_range_whatever_comes_after(estimator):
+    given = {"algo.advantage.estimator": estimator, "reward.clip_range": [-5, 5]}
+    reading = from_openrlhf(given)
+    assert not reading.no_effect
+    assert held_within(reading.conventions) == 5.0
+    assert held_within(from_openrlhf({"algo.advantage.estimator": estimator}).conventions) == 10.0
+    assert "--reward.clip_range -5.0 5.0" in to_openrlhf(reading.conventions).lines
 
 
 def test_epsilon_high_follows_epsilon_where_it_is_not_given():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from grpo_core import Conventions, build_scenario, evaluate
+from grpo_core.presets import PRESETS
 
 # Rewards 3 and -1 with 3 and 1 tokens, minus their mean: 2 2 2 | -2.
 # Mean 1; squares 1 1 1 9 = 12, over 3 or 4.
@@ -95,6 +96,33 @@ def test_a_single_token_is_its_own_mean(ddof):
 def test_number_type_is_kept():
     for row in ("none", "tokens"):
         assert whitened(row, np.float32).token_advantages.dtype == np.float32
+
+
+def test_openrlhf_holds_the_judged_reward_before_the_kl_is_taken_off():
+    # Rewards 1 and 0: +-0.7071, within 10. k1 is 10 at each of 400 tokens of the first, 0.1 after
+    # the coefficient: its first token pays 400 * 0.1 = 40, its last one 0.1.
+    new, ref = np.full((1, 2, 400), -11.0), np.full((1, 2, 400), -21.0)
+    ref[0, 1] = -11.0
+    scenario = build_scenario(
+        rewards=[[1.0, 0.0]],
+        logp_new=new,
+        logp_ref=ref,
+        conventions=PRESETS["openrlhf-0.11-group_norm"].conventions,
+    )
+    computed = evaluate(scenario).token_advantages[0]
+    np.testing.assert_allclose(computed[0, [0, -1]], [0.5**0.5 - 40, 0.5**0.5 - 0.1], rtol=1e-7)
+    np.testing.assert_allclose(computed[1], -(0.5**0.5))
+    # Held within 0.5 it is 0.5 - 40.
+    held = evaluate(scenario.choose("whitening", limit=0.5)).token_advantages[0]
+    np.testing.assert_allclose([held[0, 0], held[1, 0]], [0.5 - 40, -0.5])
+
+
+@pytest.mark.parametrize("guard", ["added", "floor"])
+def test_what_is_held_before_is_whitened_as_it_is(guard):
+    # 2 2 2 | -2 held within 1.5: half of the deviations of 3 and -3.
+    held = whitened("tokens", before=1.5, guard=guard)
+    plain = whitened("tokens", rewards=[[1.5, -1.5]], guard=guard)
+    np.testing.assert_array_equal(held.token_advantages, plain.token_advantages)
 
 
 def test_kl_in_the_returns_is_taken_off_before():
