@@ -78,7 +78,8 @@ def fit(run, log=None, *, weights=None):
     run : Run
     log : RunLog, optional
     weights : array-like, (K,), optional
-        Weights that are known from elsewhere, such as the settings of the run.
+        Weights that are known from elsewhere, such as the settings of the run. They are taken
+        as they are, whether advantages agree or not.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def fit(run, log=None, *, weights=None):
     elsewhere = _elsewhere(run, log) if weights is None else (_given(run, weights), "given")
     if run.advantages is None or not np.any(np.isfinite(run.advantages[run.present])):
         return _unlogged(run, elsewhere)
-    tried = tried_rules(run, elsewhere[0])
+    tried = tried_rules(run, elsewhere[0], held=weights is not None)
     return _explained(run, log, tried, elsewhere) if tried else _unlogged(run, elsewhere)
 
 
@@ -131,7 +132,8 @@ def _explained(run, log, tried, elsewhere):
     if known is not None and scale in ("log", "totals", "given") and not fixed.all():
         weights, fixed = np.where(fixed, weights, known), np.ones_like(fixed)
     eps = _known_eps(best.eps * _unit(best, weights))
-    weights = shortest(weights, lambda some: _as_good(run, best, some, eps, weights))
+    if scale != "given":
+        weights = shortest(weights, lambda some: _as_good(run, best, some, eps, weights))
     predicted = judge(run, best.rule, weights, eps)
     off = off_by(run, predicted)
     tied = tied_groups(run, total_rewards(run, weights))
@@ -163,6 +165,8 @@ def _largest(run):
 
 def _scaled(best, run, log, elsewhere):
     """Weights at their scale as far as it is told, and what tells it."""
+    if elsewhere[1] == "given":
+        return elsewhere
     if best.absolute:
         return best.weights, "advantages"
     known, where = elsewhere

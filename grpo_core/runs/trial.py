@@ -34,7 +34,7 @@ class Tried:
     error: float
 
 
-def tried_rules(run, weights=None):
+def tried_rules(run, weights=None, *, held=False):
     """All rules that can be tried on a run, the one that fits best first.
 
     Parameters
@@ -43,6 +43,8 @@ def tried_rules(run, weights=None):
         With logged advantages.
     weights : ndarray or None, (K,)
         Weights that something else tells; they decide between rules that fit alike.
+    held : bool
+        Whether every rule is tried with these weights alone.
 
     Returns
     -------
@@ -50,7 +52,9 @@ def tried_rules(run, weights=None):
         Empty where no term differs within a group that has an advantage.
     """
     some = _some_steps(run)
-    tried = [each for rule in RULES.values() if (each := _try(some, rule, weights)) is not None]
+    tried = [
+        each for rule in RULES.values() if (each := _try(some, rule, weights, held)) is not None
+    ]
     return tuple(sorted(tried, key=lambda each: _rank(each, tried, weights)))
 
 
@@ -64,16 +68,16 @@ def _some_steps(run):
     return groups_of(run, np.isin(run.steps, every[at]))
 
 
-def _try(run, rule, like):
-    """A rule with the weights and the eps that suit it best."""
+def _try(run, rule, like, held):
+    """A rule with the weights and the eps that suit it best, or with those that are held."""
     best = None
     for eps in _starts(rule):
         found = weights_of_advantages(run, rule, eps, like)
         if found is None:
             return None
-        values = found.values
-        for _ in range(_PASSES if rule.shared == "none" else 1):
-            values = _refined(run, rule, values, eps) if rule.shared == "none" else values
+        values, apart = like if held else found.values, rule.shared == "none" and not held
+        for _ in range(_PASSES if apart else 1):
+            values = _refined(run, rule, values, eps) if apart else values
             eps = _eps(run, rule, values) if rule.eps and rule.order == _SUM else eps
         error = error_of(run, rule, values, eps)
         if best is None or error < best.error:

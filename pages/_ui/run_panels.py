@@ -265,7 +265,7 @@ def _settings(run):
 
     def change():
         state.touch()
-        run.settings, run.error = st.session_state[key], ""
+        run.settings = st.session_state[key]
 
     st.text_area(
         "Settings", key=key, height=110, max_chars=MAX_CHARACTERS, on_change=change,
@@ -274,6 +274,8 @@ def _settings(run):
     )  # fmt: skip
     _, source = runs.conventions(run)
     panels.plain(f"Groups open under {source}.", "caption")
+    if run.settings_error:
+        st.error(literal(run.settings_error), icon=":material/error:")
 
 
 def exports():

@@ -42,6 +42,7 @@ class Held:
     step: int | None = None
     group: int | None = None
     error: str = ""
+    settings_error: str = ""
     made: tuple | None = None
     prompts: dict[int, list[str]] = field(default_factory=dict)
 
@@ -188,11 +189,12 @@ def prompts_of(run, step):
 
 def conventions(run):
     """(conventions of the run's settings, where they come from): what advantages do not tell."""
+    run.settings_error = ""
     if run.settings.strip():
         try:
             pasted = read_settings(run.settings)
         except ScenarioError as error:
-            run.error = f"The settings were not read: {error}"
+            run.settings_error = f"The settings were not read: {error}"
         else:
             return pasted.reading.conventions, f"the settings given ({pasted.reading.name})"
     key = PRESET_OF.get(run.opened.format.key)

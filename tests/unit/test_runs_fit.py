@@ -146,6 +146,12 @@ def test_weights_that_are_given_set_the_scale():
     assert found.weights.tolist() == [0.5, 0.1]
 
 
+def test_weights_that_are_given_hold_also_where_advantages_disagree():
+    found = fit(made_run("group_sample", [1.0, 0.5]), weights=[1.0, 0.123456])
+    assert found.weights.tolist() == [1.0, 0.123456]
+    assert found.rule is None or found.misfits.size
+
+
 @pytest.mark.parametrize("weights", [[1.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 2.0]]])
 def test_weights_that_are_no_weights_are_refused(weights):
     with pytest.raises(ScenarioError, match="a finite number for each"):
