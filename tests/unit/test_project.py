@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pages._ui.runs import layout_text
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -81,3 +83,9 @@ def luminance(colour):
     channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_readme_has_the_layout_of_ones_own_arrays_as_the_page_has_it():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for part in layout_text.MARKDOWN.split("\n\n"):
+        assert " ".join(part.split()) in readme
