@@ -200,7 +200,7 @@ ADVANTAGES = table(
         key="nonzero_scaled",
         label="minus mean, scaled up (GPG)",
         function=_row(nonzero_scaled),
-        formula=r"A_i = \alpha (R_i - \operatorname{mean}(R)),\quad "
+        formula=r"A_i = \frac{\alpha}{f_{\mathrm{norm}}} (R_i - \operatorname{mean}(R)),\quad "
         r"\alpha = \frac{N}{\#\{R \neq 0\}}",
         source="GPG (arXiv 2504.02546); alpha over the whole batch",
         trl="not offered",

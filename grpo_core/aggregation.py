@@ -208,7 +208,8 @@ AGGREGATIONS = table(
         key="prompt_mean",
         label="mean per prompt",
         function=prompt_mean,
-        formula=r"\frac1P\sum_p \frac1{\sum_{i\in p} T_i}\sum_{i\in p}\sum_t",
+        formula=r"\frac1P\sum_p \frac1{\sum_{i\in p} T_i}\sum_{i\in p}\sum_t\quad\text{or}\quad"
+        r"\frac1P\sum_p \frac1{G_p}\sum_{i\in p}\frac1{T_i}\sum_t",
         source="DAPO (arXiv 2503.14476) equation 8, read as an expectation over prompts; SkyRL",
         trl="not offered",
         verl="not offered",

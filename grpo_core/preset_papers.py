@@ -23,7 +23,8 @@ ROWS = (
         },
         source="arXiv 2503.14476",
         group_size=16,
-        beside="Dropped groups are sampled anew; a soft overlong penalty with L 20480 and c 4096.",
+        beside="Dropped groups are sampled anew; overlong filtering takes cut answers out of the "
+        "loss; a soft overlong penalty with L 20480 and c 4096.",
     ),
     Preset(
         key="dr-grpo",

@@ -141,6 +141,12 @@ def _log_bound(key, label, text):
     )
 
 
+# What DPPO keeps of a token, in verl's form and in prime-rl's.
+_KEPT = (
+    r"\operatorname{sg}[\min(\rho, c)]\,A\,\log\pi_{\mathrm{new}}\ \text{or}\ \rho A,\ "
+    r"\text{unless}\ "
+)
+
 ROWS = (
     SurrogateRow(
         key="sapo",
@@ -187,7 +193,7 @@ ROWS = (
         stops="another bound",
         label="DPPO, total variation",
         function=_dppo(_beyond_tv),
-        formula=r"\rho A\ \text{unless}\ \pi_{\mathrm{new}} - \pi_{\mathrm{old}} >"
+        formula=_KEPT + r"\pi_{\mathrm{new}} - \pi_{\mathrm{old}} >"
         r"\varepsilon_{\mathrm{high}}\ (A>0)\ \text{or}\ <-\varepsilon_{\mathrm{low}}\ (A<0)",
         source="DPPO (arXiv 2602.04879); verl loss_mode dppo_tv, prime-rl's default loss",
         trl="not offered",
@@ -200,8 +206,10 @@ ROWS = (
         stops="another bound",
         label="DPPO, KL",
         function=_dppo(_beyond_kl),
-        formula=r"\rho A\ \text{unless}\ \mathrm{KL}_{\mathrm{Bernoulli}}(\pi_{\mathrm{old}}\,\|\,"
-        r"\pi_{\mathrm{new}}) > \varepsilon",
+        formula=_KEPT + r"\mathrm{KL}_{\mathrm{Bernoulli}}(\pi_{\mathrm{old}}\,\|\,"
+        r"\pi_{\mathrm{new}}) > \varepsilon_{\mathrm{high}}\ (A>0,\ \pi_{\mathrm{new}} >"
+        r"\pi_{\mathrm{old}})\ \text{or}\ > \varepsilon_{\mathrm{low}}\ (A<0,\ "
+        r"\pi_{\mathrm{new}} < \pi_{\mathrm{old}})",
         source="DPPO (arXiv 2602.04879); verl loss_mode dppo_kl",
         trl="not offered",
         verl='policy_loss.loss_mode="dppo_kl"',

@@ -19,6 +19,7 @@ from . import (
     recorded,
     shaping,
     size,
+    splits,
     steps,
     terms,
     trainers,
@@ -44,6 +45,7 @@ FINDINGS: Mapping[str, FindingRow] = MappingProxyType(
             kl,
             lengths,
             trainers,
+            splits,
             pull,
         )
         for row in module.ROWS

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from ..batch import Batch
-from ..numerics import times, total
 from ..presets import PRESETS
 from ..words import count, groups, listing, number, opening
 from . import facts
@@ -18,19 +16,33 @@ RESIDUES = {
 # What an average over no token is, as their code has it: a guarded division or 0 / 0.
 ZERO_OF_NOTHING = ("TRL", "NeMo-RL", "AReaL")
 NAN_OF_NOTHING = ("verl", "OpenRLHF")
-UNEVEN = 1.1  # a token's weight; sampled lengths alone change it by a tenth from step to step
 
 
 def fully_masked_batch(evaluation):
     """No token is left to average over."""
     if evaluation.kept.any():
         return None
-    return {"places": (), "tokens": int(np.sum(evaluation.valid))}
+    tokens = int(np.sum(evaluation.valid))
+    return {"places": (), "tokens": tokens, "filtered": _untruncated(evaluation)}
+
+
+def _untruncated(evaluation):
+    """Whether tokens have left the loss, and not all because their answers were cut."""
+    left = evaluation.valid
+    if facts.chosen(evaluation, "truncated") != "keep":
+        left = left & ~(evaluation.scenario["truncated"] > 0)[..., None]
+    return bool(left.any())
 
 
 def _say_fully_masked_batch(figures):
     n = figures["tokens"]
     why = f"all {count(n, 'token')} have left the loss" if n else "every token is masked"
+    if figures["filtered"]:
+        return (
+            f"There is nothing to average: {why}, as no group has anything to tell apart. The "
+            "loss is 0 here. A trainer that filters such groups, as verl, OpenRLHF and NeMo-RL "
+            "can, samples others in their place and never trains on a batch like this."
+        )
     return (
         f"There is nothing to average: {why}. The loss is 0 here and in "
         f"{listing(ZERO_OF_NOTHING)}; in {listing(NAN_OF_NOTHING)} it is 0 / 0, NaN."
@@ -104,87 +116,6 @@ def _say_float32_residue(figures):
     )
 
 
-def micro_batch_split(evaluation):
-    """A loss that changes if the batch is split in two micro-batches that are averaged."""
-    parts = _halves(evaluation)
-    if parts is None:
-        return None
-    halves, weight = parts
-    both = (weight > 0) & (evaluation.weight > 0)
-    if not all(np.any(both & half) for half in halves):
-        return None
-    kept = [int(np.sum(evaluation.kept & half)) for half in halves]
-    factor = np.where(both, weight / np.where(both, evaluation.weight, 1), 1.0)
-    if not max(np.max(factor), 1 / np.min(factor)) >= UNEVEN:
-        return None
-    most = facts.largest(factor, both)
-    split = 0.0 - float(total(times(weight, evaluation.per_token)))
-    if not np.isfinite([split, evaluation.loss]).all():
-        return None
-    size = facts.turnover(evaluation)
-    return {
-        "places": (most[:2],),
-        "completions": int(np.sum(evaluation.scenario["present"])) // 2,
-        "tokens": tuple(kept),
-        "factors": (float(factor[most]), float(np.min(factor[both]))),
-        "loss": _rounded(evaluation.loss, size),
-        "split": _rounded(split, size),
-    }
-
-
-def _rounded(loss, size):
-    return 0.0 if abs(loss) <= 1e-12 * size else loss
-
-
-def _halves(evaluation):
-    """The two halves (P, G, L), and the mean over both of each token's weight in its own.
-
-    None where a token's divisor is none of tokens, or a given number of them, and where half is
-    no number of completions.
-    """
-    options = evaluation.scenario.conventions["aggregation"].options
-    if options.get("tokens", 1):
-        return None
-    if facts.option(evaluation, "tied", "denominator") == "counted":
-        return None
-    present = evaluation.scenario["present"]
-    n = int(np.sum(present))
-    if n < 2 or n % 2:
-        return None
-    rank = np.cumsum(present).reshape(present.shape)
-    halves = [present & (rank <= n // 2), present & (rank > n // 2)]
-    weight = sum(_weight_of(evaluation, half) for half in halves) / 2
-    return [half[..., None] for half in halves], weight
-
-
-def _weight_of(evaluation, present):
-    """Weights of the tokens of some completions, averaged without the others."""
-    conventions = evaluation.scenario.conventions
-    batch = Batch(
-        rewards=evaluation.scores,
-        present=present,
-        valid=evaluation.kept & present[..., None],
-        logp_new=evaluation.logp_new,
-        logp_old=evaluation.logp_old,
-        logp_ref=evaluation.logp_ref,
-    )
-    return times(conventions.run("aggregation", batch), conventions.run("accumulation", batch))
-
-
-def _say_micro_batch_split(figures):
-    one, other = figures["tokens"]
-    high, low = figures["factors"]
-    n = figures["completions"]
-    return (
-        f"The loss depends on micro-batches: split in two of {count(n, 'completion')} each, with "
-        f"{one:,} and {count(other, 'token')}, and averaged it would be {number(figures['split'])} "
-        f"instead of {number(figures['loss'])}. A token counts {number(high, 3)} times as much as "
-        f"in the whole batch in the one, {number(low, 3)} times in the other. Dividing by the "
-        "tokens of the whole batch, as TRL's dapo does and its bnpo does not, leaves no such "
-        "difference."
-    )
-
-
 def tied_group_pushed(evaluation):
     """Groups of equal scores that whitening or a KL in the returns gives advantages."""
     if facts.by_steps(evaluation) or facts.given(evaluation):
@@ -242,13 +173,5 @@ ROWS = (
         question="Would a trainer see 0 here?",
         find=float32_residue,
         sentence=_say_float32_residue,
-    ),
-    FindingRow(
-        code="micro_batch_split",
-        severity="note",
-        page="Conventions",
-        question="Why does the micro-batch size change the loss?",
-        find=micro_batch_split,
-        sentence=_say_micro_batch_split,
     ),
 )

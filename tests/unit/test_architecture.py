@@ -63,6 +63,7 @@ LOOPS_OVER_SOMETHING_ELSE = {
     ("combination", "sum_of_normalised"): "reward terms",
     ("combination", "_combined"): "reward terms",
     ("components", "components"): "reward terms",
+    ("rewards", "tied"): "what is judged apart",
 }
 LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 HIDDEN_LOOPS = {

@@ -228,8 +228,18 @@ def test_a_batch_that_a_filter_empties_is_masked_too():
     scenario = build_scenario(rewards=[[1, 1]], conventions=of(tied="drop"))
     said = text(scenario, "fully_masked_batch")
     assert "all 2 tokens have left the loss" in said
-    assert "in verl and OpenRLHF it is 0 / 0, NaN" in said
+    # verl's filter_groups and OpenRLHF's dynamic filtering replace the groups: nothing is 0 / 0.
+    assert "samples others in their place" in said
+    assert "NaN" not in said
     assert "no token counts" in text(scenario, "nothing_to_learn")
+
+
+def test_a_batch_of_cut_answers_is_empty_in_trainers_too():
+    cut = {"truncated": [[1.0, 1.0]]}
+    for tied in ("keep", "drop"):
+        conventions = of(truncated="drop", tied=tied)
+        scenario = build_scenario(rewards=[[1, 1]], conventions=conventions, **cut)
+        assert "in verl and OpenRLHF it is 0 / 0, NaN" in text(scenario, "fully_masked_batch")
 
 
 def test_the_residue_of_eight_times_0_9_is_what_the_trainers_show():
@@ -282,12 +292,76 @@ def test_a_split_names_both_losses():
     assert "0.75 times in the other" in said
 
 
-@pytest.mark.parametrize("row", [r for r in STAGES["aggregation"].variants if r != "token_mean"])
-def test_only_a_mean_over_the_tokens_at_hand_depends_on_the_split(row):
-    scenario = build_scenario(
-        rewards=[[1, 0]], mask=[[[1, 1, 0, 0], [1, 1, 1, 1]]], conventions=of(aggregation=row)
+def of_lengths(lengths, aggregation, **more):
+    """One group whose advantages are given: 1, -1, 1, ..."""
+    lengths = np.asarray(lengths)
+    return build_scenario(
+        **{
+            "advantages": [[(-1.0) ** k for k in range(len(lengths))]],
+            "mask": [np.arange(max(lengths.max(), 1)) < lengths[:, None]],
+            **more,
+        },
+        conventions=of(advantage="given", aggregation=aggregation),
     )
-    assert "micro_batch_split" not in findings(scenario)
+
+
+BY_TOKENS = {"token_mean", "prompt_mean"}
+
+
+@pytest.mark.parametrize("row", STAGES["aggregation"].variants)
+def test_only_a_mean_over_the_tokens_at_hand_depends_on_the_split(row):
+    scenario = of_lengths([2, 4], row)
+    assert ("micro_batch_split" in findings(scenario)) == (row in BY_TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "lengths", "high", "low"),
+    [
+        # Halves of 6 and 6 tokens, but single ones of 1 and 5: 12 / (4 * 1) and 12 / (4 * 5).
+        ("token_mean", [1, 5, 5, 1], 3.0, 0.6),
+        # Three have no halves: 15 / (3 * 1) and 15 / (3 * 9).
+        ("token_mean", [1, 5, 9], 5.0, 5 / 9),
+        # Halves with 1 and 2 completions that count, of 3: 3 / (2 * 1) and 3 / (2 * 2).
+        (("completion_mean", {"empty": "drop"}), [2, 0, 2, 2], 1.5, 0.75),
+        # One prompt as halves of 3 and 6 tokens, of 9: 9 / (2 * 3) and 9 / (2 * 6).
+        ("prompt_mean", [1, 2, 3, 3], 1.5, 0.75),
+    ],
+)
+def test_whatever_depends_on_the_split_is_found(aggregation, lengths, high, low):
+    figures = findings(of_lengths(lengths, aggregation))["micro_batch_split"].figures
+    assert figures["factors"] == pytest.approx((high, low))
+
+
+@pytest.mark.parametrize(
+    "aggregation",
+    [
+        ("token_mean", {"tokens": 12.0}),
+        ("completion_sum", {"completions": 4.0, "empty": "drop"}),
+        ("constant", {"completions": 4.0, "empty": "drop"}),
+        "token_sum",
+    ],
+)
+def test_a_given_divisor_and_a_sum_do_not_depend_on_the_split(aggregation):
+    for lengths in ([1, 5, 5, 1], [2, 0, 2, 2], [1, 5, 9]):
+        assert "micro_batch_split" not in findings(of_lengths(lengths, aggregation))
+
+
+def test_single_completions_are_named_with_their_tokens():
+    said = text(of_lengths([1, 5, 5, 1], "token_mean"), "micro_batch_split")
+    assert "split into single completions, and averaged" in said
+    assert "3 times as much as in the whole batch in one of 1 token, 0.6 times in one of 5." in said
+
+
+def test_split_losses_are_those_of_single_completions_evaluated_alone():
+    rng = np.random.default_rng(6)
+    advantages, lengths = rng.normal(size=3), [2, 5, 3]
+    whole = of_lengths(lengths, "token_mean", advantages=[advantages])
+    alone = [
+        of_lengths([n], "token_mean", advantages=[[A]])
+        for n, A in zip(lengths, advantages, strict=True)
+    ]
+    figures = findings(whole)["micro_batch_split"].figures
+    assert figures["split"] == pytest.approx(np.mean([evaluate(each).loss for each in alone]))
 
 
 def test_split_losses_are_those_of_the_halves_evaluated_alone():

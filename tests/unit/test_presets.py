@@ -153,3 +153,9 @@ def test_what_makes_papers_differ():
             "gradient": "own",
         },
     )
+
+
+def test_what_dapo_does_besides_is_named():
+    # Section 3.4 of the paper: cut answers leave the loss; no batch here has to say which were cut.
+    assert "overlong filtering" in PRESETS["dapo"].beside
+    assert "penalty" in PRESETS["dapo"].beside

@@ -147,3 +147,18 @@ def test_conventions_cannot_be_changed_in_place():
         DEFAULT_CONVENTIONS.choices["kl"] = Choice("k1")
     with pytest.raises(TypeError):
         DEFAULT_CONVENTIONS["kl"].options["beta"] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("stage", "row", "parts"),
+    [
+        ("advantage", "nonzero_scaled", (r"f_{\mathrm{norm}}", r"\alpha")),
+        # The default is verl's truncated ratio as a weight; which bound holds hangs on the sign.
+        ("surrogate", "dppo_tv", (r"\min(\rho, c)", r"\rho A", "A>0", "A<0")),
+        ("surrogate", "dppo_kl", (r"\min(\rho, c)", r"\rho A", "A>0", "A<0", "low", "high")),
+        ("aggregation", "prompt_mean", (r"\sum_{i\in p} T_i", r"\frac1{G_p}")),
+    ],
+)
+def test_a_formula_names_what_its_options_change(stage, row, parts):
+    formula = STAGES[stage].variants[row].formula
+    assert all(part in formula for part in parts)
