@@ -9,7 +9,8 @@ from .run import groups_of, tied_groups, total_rewards
 from .weights import weights_of_advantages
 
 KNOWN_EPS = (1e-9, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
-_GROUPS = 2000  # that the rules are tried on
+_FEW, _GROUPS = 300, 2000  # groups that all rules are tried on, and the likely ones again
+_LIKELY = 4
 _BEST = 0.9  # share of the groups that a rule is ranked by: a few damaged ones do not count
 _LARGEST_EPS = 0.02  # in units of the first weight; more is no eps but another rule
 _DIGITS = range(1, 7)
@@ -51,16 +52,21 @@ def tried_rules(run, weights=None, *, held=False):
     tuple of Tried
         Empty where no term differs within a group that has an advantage.
     """
-    some = _some_steps(run)
-    tried = [
-        each for rule in RULES.values() if (each := _try(some, rule, weights, held)) is not None
-    ]
-    return tuple(sorted(tried, key=lambda each: _rank(each, tried, weights)))
+    first = _ranked(_some_steps(run, _FEW), RULES.values(), weights, held)
+    # Enough groups to tell rules apart, not to read a weight of a term that seldom differs.
+    likely = [each.rule for each in first[:_LIKELY]] or list(RULES.values())
+    again = _ranked(_some_steps(run, _GROUPS), likely, weights, held)
+    return (*again, *first[_LIKELY:])
 
 
-def _some_steps(run):
+def _ranked(run, rules, weights, held):
+    tried = [each for rule in rules if (each := _try(run, rule, weights, held)) is not None]
+    return sorted(tried, key=lambda each: _rank(each, tried, weights))
+
+
+def _some_steps(run, groups):
     """The run itself, or whole steps of it spread evenly, of about as many groups as needed."""
-    share = _GROUPS / len(run.steps)
+    share = groups / len(run.steps)
     if share >= 1:
         return run
     every = run.every_step

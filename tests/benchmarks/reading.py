@@ -1,7 +1,7 @@
-"""Time the opening of a long run against pandas: ``python -m tests.benchmarks.reading``.
+"""Time a long run, opened and explained, against pandas: ``python -m tests.benchmarks.reading``.
 
-Writes Parquet files as TRL does, then opens them as a run and reads the same columns with
-``pandas.read_parquet`` in turn. Not a test: it asserts nothing.
+Writes Parquet files as TRL does, then opens them as a run, opens and explains them, and reads the
+same columns with ``pandas.read_parquet``, in turn. Not a test: it asserts nothing.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from grpo_core.runs.explain import explain, say
 from pages._ui.runs.opening import look, open_run, sources_of_path
 
 GROUP = 8
@@ -48,6 +49,16 @@ def write_run(folder, steps, rows):
         pq.write_table(pa.Table.from_pandas(table), folder / f"completions_{step:05d}.parquet")
 
 
+def opened(folder):
+    """The run in a folder."""
+    return open_run(look(sources_of_path(folder)))
+
+
+def explained(run):
+    """What the page shows at once: the convention, all steps, the sentences."""
+    return say(explain(run.run, run.log))
+
+
 def seconds(function):
     """Wall and processor time of one call."""
     gc.collect()
@@ -70,7 +81,8 @@ def main(arguments):
         write_run(folder, options.files, options.rows)
         files = sorted(folder.glob("*.parquet"))
         ways = {
-            "ours": lambda: open_run(look(sources_of_path(scratch))),
+            "opened": lambda: opened(scratch),
+            "explained": lambda: explained(opened(scratch)),
             "pandas": lambda: [pd.read_parquet(file, columns=COLUMNS) for file in files],
         }
         spent = {name: [] for name in ways}
@@ -82,10 +94,13 @@ def main(arguments):
     print(f"{options.files} files of {options.rows} rows, median of {options.rounds} rounds")
     for name, times in spent.items():
         wall, own = (statistics.median(column) for column in zip(*times, strict=True))
-        print(f"  {name:7} {wall:6.3f} s by the clock, {own:6.3f} s of processor time")
+        print(f"  {name:9} {wall:6.3f} s by the clock, {own:6.3f} s of processor time")
     for at, what in enumerate(("clock", "processor time")):
-        ours, bare = (statistics.median(t[at] for t in spent[name]) for name in ways)
-        print(f"  ratio by {what}: {ours / bare:.2f}")
+        *ours, bare = (statistics.median(t[at] for t in times) for times in spent.values())
+        ratios = ", ".join(
+            f"{name} {each / bare:.2f}" for name, each in zip(ways, ours, strict=False)
+        )
+        print(f"  ratio by {what}: {ratios}")
 
 
 if __name__ == "__main__":
