@@ -17,6 +17,9 @@ with page.frame("Overview") as shown:
             charts.advantage_bars(shown.evaluation, shown.prompt, **shown.looks), "bars", cells=True
         )
     panels.summary(shown)
+    panels.way_to(
+        "Your_run", "What does your own reward really train? Open the logs of a run.", "to_your_run"
+    )
 
     panels.heading(
         "The whole step, token by token",

@@ -8,7 +8,9 @@ from grpo_core import STAGES, ScenarioError
 from grpo_core.presets import ADVANTAGE_FORMULAS
 
 from . import charts, controls, editors, state, tables
+from .menu import MENU
 from .numbers import change, change_of_share, number
+from .settled import loss_of, mean_kl_of
 from .token_text import visible
 
 
@@ -35,6 +37,13 @@ def heading(text, note=""):
         st.caption(note)
 
 
+def way_to(page, label, key):
+    """A quiet button that leads to another page and takes the example along as it is now."""
+    if st.button(label, key=key, type="tertiary", icon=MENU[page].icon):
+        state.write_link()
+        st.switch_page(MENU[page].file, query_params=state.link_parameters())
+
+
 def plain(text, css_class="plain"):
     """Text that may come from a file or a link: shown as it is, never read as markup."""
     st.html(f'<div class="{css_class}">{html.escape(text)}</div>')
@@ -42,8 +51,8 @@ def plain(text, css_class="plain"):
 
 # What the summary row shows: label, number, and how a change of it is written.
 _SUMMARY = (
-    ("loss", lambda e: e.loss, change),
-    ("mean KL", lambda e: e.mean_kl, change),
+    ("loss", loss_of, change),
+    ("mean KL", mean_kl_of, change),
     ("clipped tokens", lambda e: e.metrics["clip"], change_of_share),
     ("tied groups", lambda e: e.metrics["tied_groups"], change_of_share),
     ("gradient norm", lambda e: e.metrics["gradient_norm"], change),

@@ -5,9 +5,11 @@ import streamlit as st
 from . import panels, run_report_panels, state
 from . import run_state as runs
 from .literal import literal
+from .numbers import count
 from .run_bundled import BUNDLED
 from .runs import layout_text
 from .runs.formats import FORMATS
+from .token_text import visible
 
 _UPLOAD_MB = 20  # .streamlit/config.toml has the same
 _NONE = ""  # the key of no second run
@@ -105,11 +107,27 @@ def about(run):
         )  # fmt: skip
 
 
+def _guesses(run):
+    """Which columns are taken for rewards by their names alone; '' where all are known."""
+    guessed = [
+        column.name
+        for column in run.opened.columns
+        if column.asked and run.roles.get(column.name, column.role) in ("term", "total")
+    ]
+    if not guessed:
+        return ""
+    named = ", ".join(f"“{visible(name, 40)}”" for name in guessed[:6])
+    more = f" and {len(guessed) - 6:,} more" if len(guessed) > 6 else ""
+    return f" Taken for rewards: {named}{more}; change that under Columns and settings."
+
+
 def _sizes(run):
     found = run.opened.run
     completions, groups = int(found.sizes.sum()), len(found.steps)
     steps = found.every_step
     return (
-        f"{run.opened.format.label}: {completions:,} completions in {groups:,} groups, "
-        f"{len(steps):,} scored steps from {steps[0]:,} to {steps[-1]:,}."
+        f"{run.opened.format.label}: {count(completions, 'completion')} in "
+        f"{count(groups, 'group')}, "
+        f"{count(len(steps), 'scored step')} "
+        f"from {steps[0]:,} to {steps[-1]:,}.{_guesses(run)}"
     )
