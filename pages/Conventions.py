@@ -1,22 +1,26 @@
 """Conventions: one batch under many settings, what makes them differ, and what people asked."""
 
-from dataclasses import replace
-
 import streamlit as st
 
-from pages._ui import charts, page, panels, trainer_panels
 from pages._ui import conventions_panels as blocks
+from pages._ui import page, panels, trainer_panels
 from pages._ui.conventions_charts import setting_map
 from pages._ui.conventions_tables import settings_frame
-from pages._ui.conventions_words import advantages_line, farthest_line, switched_line
+from pages._ui.conventions_words import (
+    advantages_line,
+    beside_line,
+    farthest_line,
+    switched_line,
+)
 from pages._ui.foot import foot
 
 with page.frame("Conventions") as shown:
+    blocks.opened_question(shown)
     panels.group_head(shown, "conventions")
     table, picture = st.columns([5, 7], gap="large")
     with table:
         panels.heading("Rewards", "One score per completion.")
-        panels.rewards_of_group(shown)
+        blocks.rewards(shown)
     base = blocks.chosen()["base"]
     rows = blocks.rows(shown.scenario)
     former = None if shown.former is None else blocks.rows(shown.former.scenario)
@@ -24,6 +28,7 @@ with page.frame("Conventions") as shown:
         figure = setting_map(rows, former, "advantages", shown.prompt, palette=shown.palette)
         panels.chart(figure, "conventions_advantages")
         panels.plain(advantages_line(rows, shown.prompt))
+        panels.plain(beside_line(rows, shown.scenario, shown.prompt), "caption")
     panels.summary(shown)
 
     panels.heading(
@@ -32,8 +37,9 @@ with page.frame("Conventions") as shown:
         "or paper. The largest difference is that of the gradient of any token to the base's.",
     )
     blocks.pickers()
-    st.dataframe(settings_frame(rows, base, former), height="content")
-    panels.plain(farthest_line(blocks.farthest_row(shown.scenario, rows), shown.scenario, base))
+    st.dataframe(settings_frame(rows, base), height="content")
+    farthest = blocks.farthest_row(shown.scenario, rows)
+    panels.plain(farthest_line(farthest, rows, shown.scenario, base))
     panels.plain(switched_line(blocks.small_enough(shown.scenario)), "caption")
 
     panels.heading(
@@ -42,22 +48,20 @@ with page.frame("Conventions") as shown:
         "token of each completion weighs, under all settings side by side.",
     )
     said, picture = st.columns([5, 8], gap="large")
+    one = blocks.one_of(shown.scenario, rows)
     with said:
-        blocks.one_picker()
-        blocks.one_setting(shown)
+        blocks.one_picker(one)
+        blocks.one_setting(shown, one)
     with picture:
-        gap = blocks.gap_of(shown)
-        figure = charts.token_heatmap(
-            replace(gap.evaluation, token_advantages=gap.gap),
-            "difference",
-            prompts=shown.prompt,
-            palette=shown.palette,
-            selected=shown.selected,
-            titled=False,
-        )
-        panels.chart(figure, "conventions_gap", cells=True)
+        blocks.gap_picture(shown, one)
         figure = setting_map(rows, former, "weights", shown.prompt, palette=shown.palette)
         panels.chart(figure, "conventions_weights")
+
+    panels.heading(
+        "What your dashboard would show",
+        "This batch as one optimisation step in the log of a trainer, under the trainer's names.",
+    )
+    blocks.dashboard(shown, rows)
 
     trainer_panels.settings_block(shown)
 

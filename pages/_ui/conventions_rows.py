@@ -1,14 +1,17 @@
 """What the page on conventions keeps of each setting: numbers of the batch, no arrays of tokens."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from grpo_core.comparison import OWN, compare
 from grpo_core.presets import PRESETS, Difference
+from grpo_core.stages import Conventions
+from grpo_core.trainer_metrics import trl_metrics, verl_metrics
 
 from .quantities import present
+from .settled import loss_of, mean_kl_of
 
 # What stands side by side until the reader chooses, and what it is compared with.
 FIRST = (
@@ -25,6 +28,8 @@ FIRST_BASE = "trl-1.16"
 SETTINGS = (OWN, *PRESETS)
 MOST = 12  # settings side by side
 SWITCHED = 50_000  # tokens up to which the choices of every setting are switched one by one
+# What each trainer's log holds, and how the keys of its presets begin.
+LOGS = {"TRL": ("trl-", trl_metrics), "verl": ("verl-", verl_metrics)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +38,9 @@ class Row:
 
     ``advantages`` (P, G) are means over a completion's tokens, NaN where it has no score;
     ``weights`` (P, G) are those of a token of the completion that stays in the loss, 0 where
-    none does. Completions that are absent are NaN in both.
+    none does. Completions that are absent are NaN in both. ``spoilt`` (P, G) are those whose
+    advantage is NaN in the trainer, which handles no missing reward. ``logged`` holds what
+    trainers log under the setting: trainer -> name -> number.
     """
 
     key: str
@@ -44,11 +51,19 @@ class Row:
     clip: float
     advantages: np.ndarray
     weights: np.ndarray
+    spoilt: np.ndarray
+    conventions: Conventions
+    logged: Mapping[str, Mapping[str, float]]
     differences: tuple[Difference, ...]
     largest: float
     where: tuple[int, int, int] | None
     base_largest: float
     causes: tuple[tuple[Difference, float], ...]
+
+    @property
+    def lost(self):
+        """Whether the trainer's loss is NaN."""
+        return bool(np.any(self.spoilt))
 
 
 def rows(scenario, keys: Iterable[str], base, *, causes=True):
@@ -65,18 +80,30 @@ def _row(compared):
     return Row(
         key=compared.key,
         label=compared.label,
-        loss=evaluation.loss,
-        mean_kl=evaluation.mean_kl,
+        loss=loss_of(evaluation),
+        mean_kl=mean_kl_of(evaluation),
         gradient_norm=evaluation.metrics["gradient_norm"],
         clip=evaluation.metrics["clip"],
         advantages=np.where(there & _judged(evaluation), _advantages(evaluation), np.nan),
         weights=np.where(there, _weights(evaluation), np.nan),
+        spoilt=compared.spoilt,
+        conventions=evaluation.scenario.conventions,
+        logged=_logged(compared.key, evaluation),
         differences=compared.differences,
         largest=compared.largest,
         where=compared.where,
         base_largest=compared.base_largest,
         causes=compared.causes,
     )
+
+
+def _logged(key, evaluation):
+    """What the preset's own trainer logs; what any would, for the conventions of the example."""
+    return {
+        name: read(evaluation)
+        for name, (begins, read) in LOGS.items()
+        if key == OWN or key.startswith(begins)
+    }
 
 
 def _judged(evaluation):

@@ -1,27 +1,30 @@
-"""The settings side by side, as a table to read."""
+"""The settings side by side, and what their trainers log, as tables to read."""
 
 import pandas as pd
 
-from .conventions_words import short_cause
-from .numbers import MISSING, change, number, percent
+from grpo_core.comparison import OWN, label_of
+from grpo_core.trainer_metrics import TRAINERS, metric_help
+
+from .conventions_rows import LOGS
+from .conventions_words import NAN, SPOILT, kl_words, short_cause
+from .numbers import MISSING, number, percent
 
 BASE_MARK = "◆"
-_ROUNDING = 1e-15  # a sum of KLs of both signs that is smaller is 0
+HOW = "how it is averaged"
+# What is made of rewards, and so NaN in a trainer that handles no missing one.
+_OF_REWARDS = ("actor/pg_loss", "critic/")
 
 
-def settings_frame(rows, base, former=None):
+def settings_frame(rows, base):
     """Loss, KL, gradient, clipping and difference to the base, a row a setting.
 
     Parameters
     ----------
     rows : mapping of str to Row
     base : str
-    former : mapping of str to Row or None
-        Before the last edit; what changed is written as ``before → now``.
     """
-    before = former or {}
     return pd.DataFrame(
-        [_cells(row, before.get(key, row)) for key, row in rows.items()],
+        [_cells(row) for row in rows.values()],
         index=pd.Index(
             [_name(row, base) for row in rows.values()], name=f"{BASE_MARK} is the base"
         ),
@@ -32,12 +35,84 @@ def _name(row, base):
     return f"{BASE_MARK} {row.label}" if row.key == base else row.label
 
 
-def _cells(row, before):
-    return {
-        "loss": change(before.loss, row.loss),
-        "mean KL": number(row.mean_kl if abs(row.mean_kl) > _ROUNDING else 0.0),
+def _cells(row):
+    known = {
+        "loss": number(row.loss),
+        "mean KL": number(row.mean_kl),
+        "which KL": kl_words(row.conventions),
         "gradient norm": number(row.gradient_norm),
         "clipped": percent(row.clip),
-        "largest difference": number(row.largest) if row.where else "0",
-        "comes mostly from": short_cause(row) or MISSING,
+        "largest difference": number(row.largest) if row.where or row.lost else "0",
+        "explained by one choice": short_cause(row) or MISSING,
     }
+    if not row.lost:
+        return known if row.largest == row.largest else known | {"largest difference": MISSING}
+    lost = {"loss": NAN, "gradient norm": NAN, "clipped": MISSING, "largest difference": MISSING}
+    return known | lost | {"explained by one choice": SPOILT}
+
+
+def logged_columns(trainer, keys):
+    """Settings whose log of a trainer stands side by side: the example's own, and its presets.
+
+    Of the presets those that are compared; the trainer's first where none of them is.
+    """
+    begins, _ = LOGS[trainer]
+    presets = [key for key in keys if key.startswith(begins)]
+    return [OWN, *(presets or [FIRST_PRESET[trainer]])]
+
+
+FIRST_PRESET = {"TRL": "trl-1.16", "verl": "verl-0.9.1-grpo"}
+
+
+def logged_frame(trainer, rows):
+    """What a trainer's dashboard shows, a row a name.
+
+    Parameters
+    ----------
+    trainer : str
+        Key of `LOGS`.
+    rows : mapping of str to Row
+        Each with a log of the trainer.
+
+    Returns
+    -------
+    DataFrame
+        A column for each setting, a dash where nothing is logged under it, and how the number
+        is averaged.
+    """
+    logs = {row.label: _log(trainer, row, rows) for row in rows.values()}
+    names = dict.fromkeys(name for log in logs.values() for name in log)
+    frame = pd.DataFrame(
+        {label: [log.get(name, MISSING) for name in names] for label, log in logs.items()},
+        index=pd.Index(list(names), name=f"{trainer} logs"),
+    )
+    return frame.assign(**{HOW: [metric_help(trainer, name) for name in names]})
+
+
+def _log(trainer, row, rows):
+    lost = any(each.lost for each in rows.values())
+    return {
+        name: NAN if lost and name.startswith(_OF_REWARDS) else number(value)
+        for name, value in row.logged[trainer].items()
+    }
+
+
+def logged_line(trainer, rows):
+    """What the log does not hold here, and what would be no number in it."""
+    names = [name for row in rows.values() for name in row.logged[trainer]]
+    absent = [row.name for row in TRAINERS[trainer] if not _begins(names, row.name)]
+    said = []
+    if any(row.lost for row in rows.values()):
+        said.append(f"{NAN}: {trainer} does not handle a missing reward.")
+    if absent:
+        said.append(
+            f"Not logged here, since the conventions do not use it or the batch does not hold it: "
+            f"{', '.join(name.rstrip('/') for name in absent)}."
+        )
+    if len({row.label for row in rows.values()}) > 1:
+        said.append(f"{label_of(OWN).capitalize()}: as if {trainer} ran the example's conventions.")
+    return " ".join(said)
+
+
+def _begins(names, name):
+    return any(each == name or (name.endswith("/") and each.startswith(name)) for each in names)

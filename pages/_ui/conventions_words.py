@@ -1,6 +1,9 @@
 """How settings differ, in words: one choice, a list of them, and what a difference comes from."""
 
+import numpy as np
+
 from grpo_core.comparison import OWN, label_of, setting
+from grpo_core.comparison_choices import apart
 from grpo_core.errors import place
 from grpo_core.presets import PRESETS
 from grpo_core.stages import STAGES
@@ -10,6 +13,20 @@ from grpo_core.words import listing
 from .numbers import number, percent
 
 _MANY = 12  # differences that are named in a line
+_MOST = 0.5  # a choice explains most from this share on
+NAN = "NaN"
+SPOILT = "NaN in the trainer: it does not handle a missing reward"
+AVERAGED = {
+    "completion_mean": "per completion",
+    "token_mean": "over tokens",
+    "constant": "over a constant length",
+    "length_only": "over a constant length",
+    "completion_sum": "summed, per completion",
+    "token_sum": "summed",
+    "prompt_mean": "per prompt",
+}
+_WEIGHTED = {"none": "", "ratio": " × ratio", "score": " × score"}
+_INSIDE = {"reward": "taken off the rewards", "returns": "taken off the advantages"}
 
 
 def choice_words(difference, left, right):
@@ -20,7 +37,8 @@ def choice_words(difference, left, right):
         now, before = (_value(option, value) for value in (difference.right, difference.left))
         return f"{_name(stage, option)}: {now} instead of {before}"
     before = stage.variants[left[stage.key].variant].label
-    return f"{stage.label}: {_choice(stage, right, left)} instead of {before}"
+    named = {one.option for one in apart(left, right) if one.stage == stage.key}
+    return f"{stage.label}: {_choice(stage, right, left, named)} instead of {before}"
 
 
 def _name(stage, option):
@@ -39,14 +57,15 @@ def _value(option, value):
     return option.domain.words[value] if isinstance(option.domain, OneOf) else number(value)
 
 
-def _choice(stage, conventions, other):
-    """A variant, with those of its options that the other side has not got like this."""
+def _choice(stage, conventions, other, named):
+    """A variant, with those options that the other side has not got like this, nor are `named`."""
     choice, beside = conventions[stage.key], other[stage.key]
     variant = stage.variants[choice.variant]
     said = [
         f"{_label(option)}: {_value(option, choice.options[option.key])}"
         for option in variant.options
-        if choice.options[option.key] != beside.options.get(option.key, option.default)
+        if option.key not in named
+        and choice.options[option.key] != beside.options.get(option.key, option.default)
     ]
     return f"{variant.label} ({', '.join(said)})" if said else variant.label
 
@@ -65,9 +84,18 @@ def differs_line(row, scenario, base):
     return f"{_named(row)} differs from {name} in: {'; '.join(said)}{rest}."
 
 
+def kl_words(conventions):
+    """Which KL is meant by a mean of it: the estimator, and over what it is averaged."""
+    estimator = conventions.variant("kl").label
+    weighted = _WEIGHTED[conventions["kl"].options["weight"]]
+    return f"{estimator}{weighted}, {AVERAGED[conventions['aggregation'].variant]}"
+
+
 def cause_line(row, scenario, base):
     """The largest difference to the base, where it is, and the one choice that causes it."""
     name = label_of(base)
+    if row.lost or (row.largest != row.largest and row.key != base):
+        return lost_line(row, base)
     if row.key == base:
         return f"{_named(row)}: the base of the comparison."
     if row.where is None:
@@ -87,21 +115,44 @@ def cause_line(row, scenario, base):
     )
 
 
-def farthest_line(row, scenario, base):
+def lost_line(row, base):
+    """Why a setting and the base cannot be compared."""
+    if row.lost:
+        return f"{_named(row)}: {SPOILT}."
+    return f"{_named(row)}: nothing to compare with, since {label_of(base)} gives NaN here."
+
+
+def gap_title(row, base):
+    """Title and unit of the picture of a setting's difference to the base."""
+    name, other = (_label_inside(key) for key in (row.key, base))
+    return f"Gradient: {name} less {other}", "of each token, per nat of log π"
+
+
+def farthest_line(row, rows, scenario, base):
     """What is farthest from the base, and why."""
-    if row is None:
-        return f"All of these give the gradient of {label_of(base)} on this batch."
-    line = cause_line(row, scenario, base)
-    return f"Farthest from the base is {row.label}{line.removeprefix(_named(row))}"
+    name = label_of(base)
+    lost = [_label_inside(each.key) for each in rows.values() if each.lost]
+    beside = f" {SPOILT}: {listing(lost)}." if lost else ""
+    if row is not None:
+        line = cause_line(row, scenario, base)
+        return f"Farthest from the base is {row.label}{line.removeprefix(_named(row))}{beside}"
+    if any(each.largest != each.largest and not each.lost for each in rows.values()):
+        return f"{name} gives NaN on this batch, so nothing can be compared with it.{beside}"
+    which = "All the others" if lost else "All of these"
+    return f"{which} give the gradient of {name} on this batch.{beside}"
 
 
 def switched_line(all_of_them):
-    """Which settings' choices were switched one by one, where it was not all."""
+    """What is meant by explained; and which settings' choices were switched, if it was not all."""
+    meant = (
+        "Explained: how much of the largest difference is gone when one choice of that setting, "
+        "and nothing else, is made in the base."
+    )
     if all_of_them:
-        return ""
+        return meant
     return (
-        "This batch is large: choices are switched one by one only for the farthest setting and "
-        "for the one below."
+        f"{meant} This batch is large: choices are switched one by one only for the farthest "
+        "setting and for the one below."
     )
 
 
@@ -113,29 +164,37 @@ def _caused(row, scenario, base):
     said = choice_words(first, *sides)
     if share > 1 - 1e-6:
         return f"All of it comes from one choice. {said}."
-    text = f"The one choice that explains most, {percent(share)}: {said}."
-    if more:
-        others = listing([f"“{choice_words(one, *sides)}”" for one, _ in more])
-        text += f" With {others} {percent(more[-1][1])} is explained."
-    return text
+    most = share >= _MOST
+    head = "One choice explains most of it" if most else "No single choice explains most of it"
+    which = "" if most else "The best is: "
+    text = f"{head}. {which}{said}. Alone it explains {percent(share)} of this difference"
+    if not more:
+        return f"{text}."
+    others = listing([f"“{choice_words(one, *sides)}”" for one, _ in more])
+    return f"{text}, and with {others} {percent(more[-1][1])}."
 
 
 def short_cause(row):
-    """The stage of the choice that causes the difference, and its share: for a table."""
+    """The choice that explains most of the difference, and its share: for a table."""
     if not row.causes:
-        return ""
+        return "none alone" if row.where else ""
     cause, share = row.causes[0]
+    said = f"{_short_name(cause)} ({percent(share)})"
+    return said if share >= _MOST else f"none alone; best: {said}"
+
+
+def _short_name(cause):
     stage = STAGES[cause.stage]
     if not cause.option:
-        name = stage.label if stage.label.isupper() else stage.label.lower()
-        return f"{name} ({percent(share)})"
-    option = next(
-        option
-        for variant in stage.variants.values()
-        for option in variant.options
-        if option.key == cause.option
+        return stage.label if stage.label.isupper() else stage.label.lower()
+    return _label(
+        next(
+            option
+            for variant in stage.variants.values()
+            for option in variant.options
+            if option.key == cause.option
+        )
     )
-    return f"{_label(option)} ({percent(share)})"
 
 
 def source_line(key):
@@ -150,19 +209,50 @@ def source_line(key):
 
 def advantages_line(rows, prompt):
     """How far apart the settings judge the best of the group."""
-    values = {row.label: row.advantages[prompt] for row in rows.values()}
-    tops = {name: max((v for v in array.tolist() if v == v), default=None)
-            for name, array in values.items()}  # fmt: skip
-    tops = {name: top for name, top in tops.items() if top is not None}
+    tops = {
+        row.key: max((v for v in row.advantages[prompt].tolist() if v == v), default=None)
+        for row in rows.values()
+        if not np.any(row.spoilt[prompt])
+    }
+    tops = {key: top for key, top in tops.items() if top is not None}
     if not tops:
         return "No completion of this group has a score."
     low, high = min(tops, key=tops.get), max(tops, key=tops.get)
     if number(tops[low], 5) == number(tops[high], 5):
         return f"The best of this group gets {number(tops[low], 5)} under every setting shown."
     return (
-        f"The best of this group gets {number(tops[high], 5)} under {high} and "
-        f"{number(tops[low], 5)} under {low}: the same rewards, other conventions."
+        f"The best of this group gets {number(tops[high], 5)} {_under(high)} and "
+        f"{number(tops[low], 5)} {_under(low)}: the same rewards, other conventions."
     )
+
+
+def beside_line(rows, scenario, prompt):
+    """What else the advantages hold, and where they are no numbers; '' where there is nothing."""
+    said = []
+    if scenario.terms:
+        said.append("Rewards and terms are given to every trainer as their weighted sum.")
+    for kl_place, words in _INSIDE.items():
+        names = [
+            _label_inside(row.key)
+            for row in rows.values()
+            if row.conventions["kl"].options["place"] == kl_place
+            and row.conventions["kl"].options["beta"]
+        ]
+        if names:
+            said.append(f"With the KL in them, {words}: {listing(names)}.")
+    lost = [_label_inside(row.key) for row in rows.values() if np.any(row.spoilt[prompt])]
+    if lost:
+        said.append(f"{SPOILT}: {listing(lost)}.")
+    return " ".join(said)
+
+
+def _under(key):
+    return label_of(key) if key == OWN else f"under {label_of(key)}"
+
+
+def _label_inside(key):
+    """A setting's name in a list whose items are parted by commas."""
+    return label_of(key).replace(", ", " ")
 
 
 def _named(row):

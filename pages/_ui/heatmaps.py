@@ -48,8 +48,8 @@ def token_heatmap(
         Prompt, completion, token to outline.
     compact : bool
         Small, for a row of several, with the colour scale below.
-    titled : bool
-        Title and unit above the cells.
+    titled : bool or (str, str)
+        Title and unit above the cells; given, they stand there in place of the quantity's own.
     written : bool
         Write the token texts into the cells, where they fit.
     names : (str, str)
@@ -88,14 +88,14 @@ def token_heatmap(
         "annotations": [*_panel_names(panels, palette), *_nothing_note(grid, palette)],
     }
     if titled:
-        layout["annotations"] += _heading(evaluation, row, size, palette)
+        layout["annotations"] += _heading(evaluation, row, titled, size, palette)
     if over is not None and not grid.reduced:
         shapes, annotations = over(grid, size.column, palette)
         layout["shapes"] += shapes
         layout["annotations"] += annotations
     return figure(
         traces, palette=palette, height=size.height, margin=size.margin,
-        alt=_describe(row, panels), **layout,
+        alt=_describe(titled, row, panels), **layout,
     )  # fmt: skip
 
 
@@ -286,17 +286,18 @@ def _nothing_note(grid, palette):
     }]  # fmt: skip
 
 
-def _heading(evaluation, row, size, palette):
+def _heading(evaluation, row, titled, size, palette):
     is_advantage = row.key == "token_advantages"
     subtitle = advantage_unit(evaluation) if is_advantage else row.subtitle
-    shift = size.margin[0] - 5
-    return heading(row.title, subtitle, palette=palette, left=shift)
+    lines = (row.title, subtitle) if titled is True else titled
+    return heading(*lines, palette=palette, left=size.margin[0] - 5)
 
 
-def _describe(row, panels):
+def _describe(titled, row, panels):
     now = panels[0].grid
     inside = now.values[~np.isnan(now.values)]
-    text = f"Heatmap: {row.title.lower()} of {count(len(now.rows), 'completion')} by token position"
+    what = row.title.lower() if isinstance(titled, bool) else titled[0]
+    text = f"Heatmap: {what} of {count(len(now.rows), 'completion')} by token position"
     if inside.size:
         low, high = float(np.min(inside)), float(np.max(inside))
         text += f", from {number(low, 3)} to {number(high, 3)}"

@@ -7,9 +7,10 @@ Format 1 is ``1-`` and base64url without padding of
 where the soft bytes begin with the length of a JSON header and the header itself. A header
 describes one scenario: its ``size``, the arrays that are ``set`` (with ``V``, ``S`` and ``K``,
 the lengths of axes of their own, where they have any), ``conventions``, ``terms``, texts and
-drift; and the ``view``. With ``base`` it names a shipped example (and its ``mark``, so that
-an example that has changed since is noticed) and says only what differs. The ``pinned``
-scenario is a header inside the header; an empty ``base`` there is the main scenario.
+drift; the ``view``, and what was chosen on a ``page``. With ``base`` it names a shipped example
+(and its ``mark``, so that an example that has changed since is noticed) and says only what
+differs. The ``pinned`` scenario is a header inside the header; an empty ``base`` there is the
+main scenario.
 
 Behind the header stand the arrays (see `codec`). Only cells that count are kept; the
 others come back as their array's default.
@@ -33,6 +34,8 @@ VERSION = 1
 LIMIT = 8_000  # characters of a whole address, which every server and browser takes
 ENCODED_LIMIT = 16_384  # characters that `decode` reads
 SHORT = 64  # bytes that no other base need be tried for
+_CHOICES = 64  # pages, choices on one, and keys in one choice
+_KEY = re.compile(r"[\w.@+-]{1,40}", re.ASCII)
 INFLATED_LIMIT = 1_000_000  # bytes that they may unfold to
 
 # What most headers hold, so that it costs next to nothing. Part of the format: never edit.
@@ -84,6 +87,8 @@ def encode(scenario, view=None, examples=None):
         header, body = _shortest(scenario, _likely_bases(scenario, examples))
         if any(view.selected):
             header["view"] = [int(index) for index in view.selected]
+        if view.choices:
+            header["page"] = {page: dict(chosen) for page, chosen in view.choices.items()}
         if view.pinned is not None:
             bases = {"": scenario, **_likely_bases(view.pinned, examples)}
             header["pinned"], more = _shortest(view.pinned, bases)
@@ -230,7 +235,8 @@ def _restored(header, reader, examples):
         pinned = restore(pinned, reader, _base(pinned, scenario, examples))
     if not reader.finished():
         raise Damaged("there is more than was announced")
-    return scenario, View(_selected(header.get("view", [0, 0, 0]), scenario), pinned)
+    selected = _selected(header.get("view", [0, 0, 0]), scenario)
+    return scenario, View(selected, pinned, _choices(header.get("page", {})))
 
 
 def _base(header, main, examples):
@@ -254,3 +260,28 @@ def _selected(view, scenario):
         raise Damaged("the selected token is none")
     sizes = scenario.sizes.values()
     return tuple(min(index, size - 1) for index, size in zip(view, sizes, strict=True))
+
+
+def _choices(pages):
+    """What was chosen on pages: keys that the page may know or not, and only so many."""
+    found = {
+        _key(page): {_key(name): _choice(value) for name, value in _few(chosen).items()}
+        for page, chosen in _few(pages).items()
+    }
+    return {page: chosen for page, chosen in found.items() if chosen}
+
+
+def _choice(value):
+    return tuple(_key(text) for text in _few(value)) if isinstance(value, list) else _key(value)
+
+
+def _few(values):
+    if len(values) > _CHOICES:
+        raise Damaged("too much is chosen")
+    return values
+
+
+def _key(text):
+    if not _KEY.fullmatch(text):
+        raise Damaged("what is chosen is no key")
+    return text

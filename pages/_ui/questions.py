@@ -1,5 +1,6 @@
 """QUESTIONS: what users of trainers asked in public, each with a small batch that answers it."""
 
+from grpo_core import same_scenario
 from grpo_core.variants import table
 
 from . import questions_groups, questions_kl, questions_losses, questions_ratios
@@ -16,4 +17,9 @@ def of_topic(topic):
     return [row for row in QUESTIONS.values() if row.topic == topic]
 
 
-__all__ = ["QUESTIONS", "TOPICS", "Answer", "Question", "of_topic"]
+def asked_with(scenario):
+    """The question whose small batch this is, bit for bit; None if it is another one."""
+    return next((row for row in QUESTIONS.values() if same_scenario(scenario, row.scenario)), None)
+
+
+__all__ = ["QUESTIONS", "TOPICS", "Answer", "Question", "asked_with", "of_topic"]

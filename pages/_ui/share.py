@@ -1,11 +1,15 @@
 """The tools at the head of every page: example, link, pin, save and open."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from grpo_core import ScenarioError
 
 from . import export, files, state
 from .link import LIMIT
+from .literal import literal
+from .questions import asked_with
 from .view import View
 
 _UPLOAD_MB = 5
@@ -29,12 +33,17 @@ def tools():
 def lesson():
     """What the example on the screen teaches, or that the numbers are the reader's own now."""
     here, key = state.store(), _present_example()
-    here.begun_from = key or here.begun_from
     if key is not None:
+        here.begun_from = f"the example “{state.examples()[key].title}”"
         st.caption(state.examples()[key].teaches)
+        return
+    question = asked_with(here.scenario)
+    if question is not None:
+        here.begun_from = f"the question “{question.asks}”"
+        answer = f"The small batch of a public question, answered on Conventions: “{question.asks}”"
+        st.caption(literal(answer))
     elif here.begun_from is not None:
-        title = state.examples()[here.begun_from].title
-        st.caption(f"Your own numbers, begun from the example “{title}”.")
+        st.caption(literal(f"Your own numbers, begun from {here.begun_from}."))
     else:
         st.caption("Your own numbers.")
 
@@ -59,7 +68,7 @@ def _example_picker():
         state.touch()
         key = st.session_state.get(widget)  # gone if the page was left in the same moment
         if key not in (None, present):
-            state.load(shipped[key].scenario, View(pinned=here.view.pinned))
+            state.load(shipped[key].scenario, replace(here.view, selected=View().selected))
 
     st.selectbox(
         "Example",

@@ -116,6 +116,13 @@ def select(p, g, t):
     _keep_selection_inside(here)
 
 
+def choose(page, choices):
+    """Keep what the reader chose to see on a page; it goes into the link."""
+    here = store()
+    here.view = here.view.choosing(page, choices)
+    here.touched = True
+
+
 def pin(scenario):
     """Pin a scenario as A, or None to unpin."""
     here = store()
@@ -231,8 +238,9 @@ def write_link():
 
 def _encoded(here):
     """The default example needs no link; nor does an address that still says what it said."""
-    untouched = here.scenario is default_scenario() and here.view.pinned is None
-    if untouched and here.view.selected == View().selected:
+    view, plain = here.view, View()
+    untouched = here.scenario is default_scenario() and view.pinned is None and not view.choices
+    if untouched and view.selected == plain.selected:
         return ""
     return encode(here.scenario, here.view, examples())
 

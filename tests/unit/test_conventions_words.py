@@ -1,15 +1,24 @@
 """How settings differ, in words, tables and pictures: from a batch that is small enough to see."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from grpo_core import build_scenario
+from grpo_core import Term, build_scenario
 from grpo_core.comparison import OWN
 from grpo_core.presets import PRESETS, differences
+from grpo_core.stages import STAGES
 from pages._ui import conventions_words as words
 from pages._ui.conventions_charts import setting_map
 from pages._ui.conventions_rows import FIRST, FIRST_BASE, SETTINGS, rows
-from pages._ui.conventions_tables import settings_frame
+from pages._ui.conventions_tables import (
+    HOW,
+    logged_columns,
+    logged_frame,
+    logged_line,
+    settings_frame,
+)
 from pages._ui.figure import alt_text
 from pages._ui.palette import PALETTES
 from tests.unit.drawable import check_drawable
@@ -100,8 +109,16 @@ def test_several_choices_are_named_in_the_order_of_what_they_explain():
     assert [one.stage for one, _ in row.causes] == ["advantage", "kl"]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
-    assert "With “KL, beta: 0.4 instead of 0” 100% is explained." in words.cause_line(
-        row, scenario, BASE
+    line = words.cause_line(row, scenario, BASE)
+    assert "One choice explains most of it. Advantage: " in line
+    assert "and with “KL, beta: 0.4 instead of 0” 100%." in line
+
+
+def test_what_is_chosen_here_is_no_setting_that_something_is_under():
+    found = compared(build_scenario(rewards=[[1, 0, 0, 0]]), [OWN, "dr-grpo"])
+    assert words.advantages_line(found, 0) == (
+        "The best of this group gets 1.7321 as chosen here and 0.75 under Dr. GRPO (paper): the "
+        "same rewards, other conventions."
     )
 
 
@@ -112,7 +129,7 @@ def test_where_everything_agrees_it_is_said():
     assert words.advantages_line(found, 0) == (
         "The best of this group gets 0 under every setting shown."
     )
-    assert "All of these give the gradient" in words.farthest_line(None, tied, BASE)
+    assert "All of these give the gradient" in words.farthest_line(None, found, tied, BASE)
 
 
 def test_sources_say_where_defaults_come_from_and_what_is_left_out():
@@ -131,15 +148,141 @@ def test_every_difference_between_any_two_presets_has_words():
                 assert "None" not in line
 
 
-def test_the_table_has_a_row_for_each_setting_and_what_was_before():
-    scenario = batch()
-    now = compared(scenario)
-    former = compared(batch([[0, 1, 0, 0]]))
-    frame = settings_frame(now, BASE, former)
+def test_the_table_has_a_row_for_each_setting_and_the_present_numbers():
+    frame = settings_frame(compared(batch()), BASE)
     assert list(frame.index)[:2] == ["as chosen here", "◆ TRL 1.16"]
-    assert "→" in frame.loc["◆ TRL 1.16", "loss"]
+    assert "→" not in " ".join(frame["loss"])
     assert frame.loc["◆ TRL 1.16", "largest difference"] == "0"
-    assert frame.loc["NeMo-RL, grpo", "comes mostly from"].startswith("advantage (")
+    assert frame.loc["NeMo-RL, grpo", "explained by one choice"].startswith("advantage (")
+
+
+def test_every_mean_of_a_kl_says_which_and_over_what():
+    assert words.AVERAGED.keys() == STAGES["aggregation"].variants.keys()
+    weighted = STAGES["kl"].variants["k3"].option("weight").domain
+    for key in weighted.words:
+        conventions = PRESETS[BASE].conventions.replace("kl", weight=key)
+        assert words.kl_words(conventions).startswith("k3")
+    frame = settings_frame(compared(batch()), BASE)
+    assert frame.loc["◆ TRL 1.16", "which KL"] == "k3 × ratio, over tokens"
+    assert frame.loc["DeepSeekMath (paper)", "which KL"] == "k3, per completion"
+    assert frame.loc["OpenRLHF 0.11, group_norm", "which KL"] == "k1, over tokens"
+
+
+def test_below_a_half_no_choice_is_said_to_explain_most():
+    # Four choices that act alike at the token: halved four times over.
+    changed = PRESETS[BASE].conventions.replace("accumulation", factor=0.5)
+    changed = changed.replace("advantage", "mean_only").replace("surrogate", epsilon_high=0.001)
+    scenario = batch().with_conventions(changed.replace("aggregation", "constant", length=8))
+    row = compared(scenario, [OWN])[OWN]
+    share = row.causes[0][1]
+    line = words.cause_line(row, scenario, BASE)
+    told = "One choice explains most" if share >= 0.5 else "No single choice explains most"
+    assert told in line or share > 1 - 1e-6
+    assert words.short_cause(row).startswith("none alone; best: ") == (share < 0.5)
+
+
+@pytest.mark.parametrize("share", [0.206, 0.4999, 0.5, 0.93])
+def test_most_is_half_and_more(share):
+    row = compared(batch(), ["dr-grpo"])["dr-grpo"]
+    row = replace(row, causes=((row.causes[0][0], share),))
+    line = words.cause_line(row, batch(), BASE)
+    assert ("One choice explains most of it" in line) == (share >= 0.5)
+    assert ("No single choice explains most of it. The best is: " in line) == (share < 0.5)
+    assert f"Alone it explains {words.percent(share)} of this difference." in line
+
+
+def test_a_missing_reward_is_no_number_where_the_trainer_handles_none():
+    scenario = batch([[1, np.nan, 0, 0], [1, 0, 0, 1]])
+    found = compared(scenario)
+    frame = settings_frame(found, BASE)
+    row = frame.loc["verl 0.9.1, grpo"]
+    assert (row["loss"], row["gradient norm"], row["largest difference"]) == ("NaN", "NaN", "–")
+    assert row["explained by one choice"] == words.SPOILT
+    assert frame.loc["◆ TRL 1.16", "loss"] != "NaN"
+    for prompt, spoilt in ((0, True), (1, False)):
+        figure = setting_map(found, None, "advantages", prompt, palette=LIGHT)
+        written = next(trace for trace in figure.data if trace.name == "numbers").text
+        assert ("→ NaN" in written) == spoilt
+        check_drawable(figure)
+        check_drawable(setting_map(found, None, "weights", prompt, palette=LIGHT))
+    assert f"{words.SPOILT}: verl 0.9.1 grpo, OpenRLHF" in words.beside_line(found, scenario, 0)
+    assert words.cause_line(found["verl-0.9.1-grpo"], scenario, BASE).endswith(f"{words.SPOILT}.")
+
+
+def test_beside_a_base_that_gives_nan_nothing_is_compared():
+    scenario, base = batch([[1, np.nan, 0, 0]]), "verl-0.9.1-grpo"
+    found = compared(scenario, base=base)
+    assert set(settings_frame(found, base)["largest difference"]) == {"–"}
+    assert "so nothing can be compared" in words.farthest_line(None, found, scenario, base)
+    assert "since verl 0.9.1, grpo gives NaN" in words.cause_line(found[BASE], scenario, base)
+
+
+def test_rows_that_hold_the_kl_in_their_advantages_are_named():
+    line = words.beside_line(compared(batch(), [*FIRST, "rloo"]), batch(), 0)
+    assert "With the KL in them, taken off the advantages: OpenRLHF 0.11 group_norm." in line
+    assert "With the KL in them, taken off the rewards: RLOO (paper)." in line
+
+
+def test_terms_are_part_of_the_rewards_of_every_row():
+    scenario = batch([[1, 1, 1, 1]]).with_terms((Term("bonus"),), [[[1.0], [0.0], [0.0], [0.0]]])
+    found = compared(scenario.choose("rewards", "sum_then_normalize"))
+    for key in (BASE, "verl-0.9.1-grpo", "deepseekmath", "dr-grpo"):
+        assert found[key].advantages[0, 0] > 0
+    assert "weighted sum" in words.beside_line(found, scenario, 0)
+
+
+def test_rounding_is_no_result():
+    # Advantages of 0.3, 0.1 and 0.2 less their mean of 0.2: the last is rounding, as is their sum.
+    scenario = build_scenario(rewards=[[0.3, 0.1, 0.2]])
+    found = compared(scenario, ["dr-grpo", BASE])
+    for row in found.values():
+        assert row.loss == 0 or abs(row.loss) > 1e-9
+    figure = setting_map(found, None, "advantages", 0, palette=LIGHT)
+    written = next(trace for trace in figure.data if trace.name == "numbers").text
+    assert not [text for text in written if "e−1" in text]
+
+
+def test_huge_numbers_are_written_as_they_are():
+    found = compared(build_scenario(rewards=[[1e308, 0, 0, 0]]), ["dr-grpo"])
+    figure = setting_map(found, None, "advantages", 0, palette=LIGHT)
+    written = next(trace for trace in figure.data if trace.name == "numbers").text
+    assert list(written) == ["7.5e307", *["−2.5e307"] * 3]
+
+
+def test_the_picture_of_a_difference_is_titled_with_both_names():
+    row = compared(batch(), ["gspo"])["gspo"]
+    title, unit = words.gap_title(row, BASE)
+    assert title == "Gradient: GSPO (paper) less TRL 1.16"
+    assert unit == "of each token, per nat of log π"
+
+
+@pytest.mark.parametrize("trainer", ["TRL", "verl"])
+def test_the_log_of_a_trainer_stands_under_its_own_names(trainer):
+    scenario = batch([[1, 0, 0, 0], [1, 1, 1, 1]])
+    keys = logged_columns(trainer, FIRST)
+    found = compared(scenario, keys)
+    frame = logged_frame(trainer, found)
+    name, value = {
+        "TRL": ("frac_reward_zero_std", "0.5"),
+        "verl": ("critic/score/mean", "0.625"),
+    }[trainer]
+    assert list(frame.columns) == [*(row.label for row in found.values()), HOW]
+    assert set(frame.loc[name].iloc[:-1]) == {value}
+    assert all(text.endswith(".") for text in frame[HOW])
+    line = logged_line(trainer, found)
+    assert "entropy" in line  # the batch holds none
+    assert name not in line
+
+
+def test_a_log_of_rewards_is_nan_where_verl_handles_no_missing_one():
+    scenario = batch([[1, np.nan, 0, 0]])
+    found = compared(scenario, logged_columns("verl", FIRST))
+    frame = logged_frame("verl", found)
+    assert set(frame.loc["critic/score/mean"].iloc[:-1]) == {"NaN"}
+    assert "NaN" not in set(frame.loc["response_length/mean"])
+    assert "verl does not handle a missing reward" in logged_line("verl", found)
+    trl = logged_frame("TRL", compared(scenario, logged_columns("TRL", FIRST)))
+    assert "NaN" not in set(trl.to_numpy().ravel())
 
 
 def test_weights_are_those_of_a_token_and_0_where_it_left_the_loss():

@@ -128,6 +128,12 @@ class TestRoundTrip:
         assert view.selected == (0, 3, 1)
         assert same_scenario(view.pinned, other)
 
+    def test_choices_of_a_page_come_back_and_none_leave_the_link_as_it_was(self):
+        view = View().choosing("Conventions", {"keys": ("trl-1.16", "pass@k"), "base": "rloo"})
+        choices = decode(encode(small(), view))[1].choices
+        assert choices == {"Conventions": {"keys": ("trl-1.16", "pass@k"), "base": "rloo"}}
+        assert encode(small(), view.choosing("Conventions", {})) == encode(small(), View())
+
     def test_pinned_scenario_may_have_other_sizes(self):
         pinned = build_scenario(rewards=[[1, 2], [3, 4]])
         assert same_scenario(decode(encode(small(), View(pinned=pinned)))[1].pinned, pinned)
@@ -392,6 +398,16 @@ class TestRefusal:
             {"view": [0, -1, 0]},
             {"view": [0, 0.5, 0]},
             {"view": "abc"},
+            {"page": 5},
+            {"page": [1]},
+            {"page": {"Conventions": "base"}},
+            {"page": {"Conventions": {"base": 1}}},
+            {"page": {"Conventions": {"base": "<b>"}}},
+            {"page": {"Conventions": {"base": "a" * 41}}},
+            {"page": {"Conventions": {"keys": ["\ud800"]}}},
+            {"page": {"Conventions": {"keys": ["a"] * 65}}},
+            {"page": {"Conventions": {"keys": [["a"]]}}},
+            {"page": {str(k): {} for k in range(65)}},
             {"pinned": 5},
             {"pinned": {"base": "", "pinned": {}, "drop": ["mask"]}},
             {"drift": 10**400},
