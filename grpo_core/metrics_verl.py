@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from .evaluation import in_returns
 from .metric_readings import (
     Metric,
+    chosen,
     lengths_of,
     option,
     range_of,
@@ -11,7 +13,8 @@ from .metric_readings import (
     token_log_ratio,
     token_mean,
 )
-from .numerics import times, total
+from .numerics import plus, times, total
+from .scenario import as_batch
 from .surrogate_weighted import cispo_bounds
 
 
@@ -29,6 +32,19 @@ def _kl_loss(evaluation):
 
 def _kl_coef(evaluation):
     return option(evaluation, "kl", "beta") if _kl_in_loss(evaluation) else None
+
+
+def _kl_in_reward(evaluation):
+    """Mean over completions of their token-mean KL, where it is in the reward; 0 without tokens."""
+    if not _coefficient_in_reward(evaluation):
+        return None
+    means = total(evaluation.kl, axis=-1) / np.maximum(evaluation.lengths, 1)
+    return float(total(means)) / max(int(np.sum(evaluation.scenario["present"])), 1)
+
+
+def _coefficient_in_reward(evaluation):
+    place, beta = (option(evaluation, "kl", key) for key in ("place", "beta"))
+    return beta if beta and place in ("reward", "returns") else None
 
 
 def _entropy(evaluation):
@@ -102,6 +118,19 @@ def _advantages(evaluation):
     return range_of(evaluation.token_advantages[evaluation.valid])
 
 
+def _returns(evaluation):
+    """Returns of tokens: those to go where rewards stay per token, else the advantages."""
+    if chosen(evaluation, "advantage") != "returns":
+        return _advantages(evaluation)
+    batch, _ = as_batch(evaluation.scenario)
+    conventions = evaluation.scenario.conventions
+    ratio = conventions.run("ratio", batch)
+    kl = conventions.run("kl", batch, ratio)
+    scores = conventions.run("rewards", batch, kl.reward_penalty)
+    own = conventions.run("advantage", batch, scores).token_advantages
+    return range_of(plus(own, -in_returns(batch, kl))[evaluation.valid])
+
+
 def _response_length(evaluation):
     lengths = lengths_of(evaluation)
     spread = range_of(lengths)
@@ -131,6 +160,16 @@ ROWS = (
     ),
     Metric(name="actor/kl_loss", help="KL averaged as the loss is.", read=_kl_loss),
     Metric(name="actor/kl_coef", help="Weight of the KL.", read=_kl_coef),
+    Metric(
+        name="actor/reward_kl_penalty",
+        help="KL in the reward: token means, averaged over completions.",
+        read=_kl_in_reward,
+    ),
+    Metric(
+        name="actor/reward_kl_penalty_coeff",
+        help="Weight of the KL in the reward.",
+        read=_coefficient_in_reward,
+    ),
     Metric(name="actor/entropy", help="Entropy averaged as the loss is.", read=_entropy),
     Metric(name="critic/score/", help="Scores before a KL in the reward.", read=_score),
     Metric(name="critic/rewards/", help="Scores less a KL in the reward.", read=_rewards),
@@ -138,6 +177,12 @@ ROWS = (
         name="critic/advantages/",
         help="Over tokens, so long completions count more: the mean need not be 0.",
         read=_advantages,
+    ),
+    Metric(
+        name="critic/returns/",
+        help="Over tokens: what is still to come where rewards stay on their tokens "
+        "(reinforce_plus_plus), else the advantages.",
+        read=_returns,
     ),
     Metric(
         name="response_length/",

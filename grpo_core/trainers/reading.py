@@ -37,7 +37,7 @@ def read(dialect, entries):
         not_understood=(*(f"{known[key]}: {why}" for key, why in wrong.items()), *unknown),
         no_counterpart=tuple(elsewhere),
         no_effect=(*again, *(f"{entry}: {_IDLE}" for entry in idle)),
-        notes=tuple(note for key, note in dialect.always.items() if note and key not in known),
+        notes=tuple(_notes(dialect, rows, known)),
         weights=_numbers(settings.get(dialect.weights_key)),
         group_size=_whole(settings.get(dialect.group_key)),
     )
@@ -179,6 +179,13 @@ def _domain_values(link, value, choices):
             raise ValueError(f"wanted {domain}")
         found.append(part)
     return found
+
+
+def _notes(dialect, rows, known):
+    """What is to be known of settings that are not given, and of rows that given ones chose."""
+    yield from (note for key, note in dialect.always.items() if note and key not in known)
+    chosen = (row for row in rows if any(key in known for key in (*row.keys, *row.links)))
+    yield from dict.fromkeys(row.note for row in chosen if row.note)
 
 
 def _used(dialect, rows, settings):

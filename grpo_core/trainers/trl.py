@@ -161,7 +161,8 @@ _ENTROPY = (
     Row(
         choices={"entropy": "bonus"},
         links={"entropy_coef": "entropy.coefficient"},
-        note="TRL averages the entropy over tokens, whatever loss_type is.",
+        note="TRL averages the entropy over tokens, whatever loss_type is; here it is averaged as "
+        "the loss is, which is the same under dapo, bnpo, cispo and vespo.",
     ),
 )
 _FIXED = fixed(whitening="none", tied="keep", accumulation="factor")

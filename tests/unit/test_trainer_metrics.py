@@ -125,6 +125,49 @@ def test_trl_logs_of_one_small_batch():
     assert "kl" not in found  # beta is 0
 
 
+def test_verl_logs_a_kl_in_the_reward():
+    # k1 of old to ref: 0.5 0.5 | 1, so 0.5 and 1 a completion, 0.75 their mean. Scores 1 and 0
+    # less 0.1 (0.5 + 0.5) and 0.1: 0.9 and -0.1.
+    kl = ("k1", {"beta": 0.1, "place": "reward"})
+    arrays = {
+        "rewards": [[1.0, 0.0]],
+        "mask": [[[1, 1], [1, 0]]],
+        "logp_new": np.full((1, 2, 2), -1.0),
+        "logp_ref": [[[-1.5, -1.5], [-2.0, -9.0]]],
+    }
+    chosen = PRESETS["verl-0.9.1-grpo"].conventions.replace("advantage", "mean_only")
+    in_reward = Conventions({**chosen.choices, "kl": Conventions.of(kl=kl)["kl"]})
+    found = verl_metrics(evaluate(build_scenario(**arrays, conventions=in_reward)))
+    assert found["actor/reward_kl_penalty"] == pytest.approx(0.75)
+    assert found["actor/reward_kl_penalty_coeff"] == 0.1
+    assert (found["critic/score/max"], found["critic/rewards/max"]) == pytest.approx((1.0, 0.9))
+    # Advantages 0.5 0.5 | -0.5; verl's grpo calls them returns, too.
+    assert found["critic/returns/mean"] == found["critic/advantages/mean"] == pytest.approx(1 / 6)
+    assert "actor/kl_loss" not in found
+    in_loss = verl_metrics(evaluate(build_scenario(**arrays, conventions=chosen)))
+    assert "actor/reward_kl_penalty" not in in_loss
+
+
+def test_verl_s_returns_of_reinforce_plus_plus_are_those_before_whitening():
+    # The KL of each token stays on it: 1 - 0.05 - 0.05, 1 - 0.05 | 0 - 0.1.
+    conventions = Conventions.of(
+        advantage="returns",
+        whitening="tokens",
+        kl=("k1", {"beta": 0.1, "place": "returns"}),
+    )
+    scenario = build_scenario(
+        rewards=[[1.0, 0.0]],
+        mask=[[[1, 1], [1, 0]]],
+        logp_new=np.full((1, 2, 2), -1.0),
+        logp_ref=[[[-1.5, -1.5], [-2.0, -9.0]]],
+        conventions=conventions,
+    )
+    found = verl_metrics(evaluate(scenario))
+    returns = [found[f"critic/returns/{key}"] for key in ("max", "min", "mean")]
+    assert returns == pytest.approx([0.95, -0.1, (0.9 + 0.95 - 0.1) / 3])
+    assert found["critic/advantages/mean"] == pytest.approx(0, abs=1e-12)
+
+
 def test_verl_logs_of_one_small_batch():
     found = verl_metrics(evaluate(scenario(conventions=PRESETS["verl-0.9.1-grpo"].conventions)))
     # -(0.5 - 0.5) over 7 tokens.

@@ -291,6 +291,17 @@ def test_epsilon_high_follows_epsilon_where_it_is_not_given():
         assert (options["epsilon_low"], options["epsilon_high"]) == (0.1, 0.1)
 
 
+def test_what_a_row_says_on_the_way_out_is_said_on_the_way_in():
+    # Two completions of 1 and 4 tokens, entropies 4 and 1: TRL's mean over tokens is 8 / 5 = 1.6,
+    # averaged as loss_type grpo does it is (4 + 1) / 2 = 2.5.
+    given = {"loss_type": "grpo", "entropy_coef": 1.0}
+    (note,) = from_trl(given).notes
+    assert "averages the entropy over tokens" in note
+    assert note in to_trl(from_trl(given).conventions).notes
+    assert "bound of the weight" in from_trl({"loss_type": "cispo"}).notes[0]
+    assert from_trl({"loss_type": "grpo"}).notes == ()
+
+
 def test_clip_ratio_alone_says_nothing_in_verl():
     # actor.yaml sets clip_ratio_low and clip_ratio_high, which go first.
     reading = from_verl({"actor_rollout_ref.actor.clip_ratio": 0.4})
