@@ -34,7 +34,7 @@ ENTROPIES = table(
         source="the default",
         trl="entropy_coef=0.0",
         verl="entropy_coeff=0",
-        choose_when="GRPO's own.",
+        choose_when="Sampling stays varied enough without being paid for it.",
     ),
     Variant(
         key="bonus",

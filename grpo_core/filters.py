@@ -55,7 +55,10 @@ def drop_tied(batch, scores, advantages, *, denominator):
 
 
 def drop_zero(batch, scores, advantages):
-    """Tokens of advantage 0 leave the loss and its denominator."""
+    """Tokens of advantage 0 leave the loss and its denominator.
+
+    As they were judged: before whitening, and before a KL in the returns.
+    """
     stays = batch.valid & (advantages.token_advantages != 0)
     return Kept(stays, stays)
 
@@ -151,7 +154,8 @@ TIED = table(
         source="prime-rl filter_zero_advantages",
         trl="not offered",
         verl="not offered",
-        choose_when="As dropping tied groups, token by token.",
+        choose_when="Tokens that push nothing should not dilute the mean, also in groups of which "
+        "others push.",
     ),
 )
 
@@ -164,7 +168,7 @@ SELECTIONS = table(
         source="the default",
         trl="top_entropy_quantile=1.0, off_policy_mask_threshold=None",
         verl="the default",
-        choose_when="The default.",
+        choose_when="Every token should learn from its advantage, sure or unsure, near or far.",
     ),
     Variant(
         key="entropy",

@@ -83,7 +83,7 @@ ROWS = (
         source="PPO (arXiv 1707.06347) equation 7; two bounds: DAPO (arXiv 2503.14476) equation 10",
         trl="the default",
         verl='policy_loss.loss_mode="vanilla" with a large clip_ratio_c',
-        choose_when="The standard choice.",
+        choose_when="Samples are reused for a few steps, and none should leave the band.",
         options=(LOW, HIGH),
     ),
     SurrogateRow(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..clip_cases import clip_band
+from ..metric_readings import chosen, option
 from ..numerics import times, total
 from ..rewards import lowest_and_highest
 from ..shaping_parts import COMBINE
@@ -16,22 +17,12 @@ OWN_STD = frozenset({"mean_std"})
 UNCOMPARED = frozenset({"uncompared", "returns"})
 
 
-def option(evaluation, stage, key, default=None):
-    """Value of an option, `default` where the chosen variant has no such option."""
-    return evaluation.scenario.conventions[stage].options.get(key, default)
-
-
 def option_words(evaluation, stage, key, default=None):
     """The reader's words for the value of an option that is one of a few."""
     value = option(evaluation, stage, key)
     if value is None:
         return default
     return evaluation.scenario.conventions.variant(stage).option(key).domain.words[value]
-
-
-def chosen(evaluation, stage):
-    """Key of the chosen row."""
-    return evaluation.scenario.conventions[stage].variant
 
 
 def surrogate(evaluation):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..group_size import signal_chance, size_for_signal
-from ..words import number, percent
+from ..words import count, groups, number, opening, percent
 from . import facts
 from .row import FindingRow
 
@@ -42,6 +42,27 @@ def group_too_small(evaluation):
     }
 
 
+def pass_at_more_than_the_group(evaluation):
+    """Groups with fewer scored completions than the k of pass@k."""
+    k = facts.option(evaluation, "advantage", "k")
+    if k is None:
+        return None
+    sizes = np.sum(evaluation.scored, axis=1)
+    if not (sizes < k).any():
+        return None
+    return {"places": facts.places(sizes < k), "k": k, "size": int(np.max(sizes[sizes < k]))}
+
+
+def _say_pass_at_more_than_the_group(figures):
+    where, k = figures["places"], figures["k"]
+    most = "has" if len(where) == 1 else "have at most"
+    size = count(figures["size"], "scored completion")
+    return (
+        f"{opening(groups(where))} {most} {size}, and pass@{k} is about {k} of them: no set of {k} "
+        "can be drawn, so every advantage there is 0."
+    )
+
+
 def _two_scores(evaluation):
     """The higher of two scores, its rate, and the sizes of groups of two or more; else None."""
     scores, scored = evaluation.scores, evaluation.scored
@@ -73,5 +94,13 @@ ROWS = (
         question="Are the groups large enough?",
         find=group_too_small,
         sentence=_say_group_too_small,
+    ),
+    FindingRow(
+        code="pass_at_more_than_the_group",
+        severity="warning",
+        page="Group_size",
+        question="Why is every advantage 0 under pass@k?",
+        find=pass_at_more_than_the_group,
+        sentence=_say_pass_at_more_than_the_group,
     ),
 )

@@ -71,11 +71,12 @@ _BACK = {
 }
 # Not the same, and nearer than anything else, the nearest first: the ratio is the same, and not
 # its gradient; with rewards per token the score is not what is still to come; another estimator
-# pulls to the same reference.
+# pulls to the same reference; groups without a difference have no other advantage than 0.
 _NEAR = {
     ("ratio", "sequence"): ("sequence_token",),
     ("ratio", "sequence_token"): ("sequence",),
     ("advantage", "uncompared"): ("returns",),
+    ("tied", "zero"): ("drop",),
     **{
         ("kl", key): tuple(other for other in ("k3", "k2", "k1") if other != key)
         for key in STAGES["kl"].variants

@@ -6,6 +6,7 @@ from ..stages import STAGES, Conventions
 from .settings import Derived, Entry, Reading, shorten
 
 _IDLE = "says nothing beside the other settings, or cannot be combined with them here"
+_ELSEWHERE = "has no counterpart here"
 _LONGEST = 60  # characters of a name that are compared
 _LIKE = 0.84  # how alike a name has to be to be taken for a slip of the pen
 
@@ -78,7 +79,7 @@ def _sorted(dialect, entries):
         if meant:
             unknown.append(f"{entry}: no setting of {dialect.name}; did you mean {meant}?")
         else:
-            elsewhere.append(f"{entry}: has no counterpart here")
+            elsewhere.append(f"{entry}: {dialect.hints.get(entry.key, _ELSEWHERE)}")
     return known, unknown, elsewhere, again
 
 

@@ -134,6 +134,8 @@ class Dialect:
         Last parts of other settings of the trainer that are no misspelt known ones.
     scale : mapping
         ``"stage.option"`` that reads 0 as a size of the batch, to the axis of that size.
+    hints : mapping
+        A key that is not of these stages, to what to do about it here.
     other : mapping
         ``"stage.option"`` of which the trainer does none of the values, to what it does.
     """
@@ -150,6 +152,7 @@ class Dialect:
     always: Mapping = field(default_factory=dict)
     alike: frozenset = frozenset()
     scale: Mapping = field(default_factory=dict)
+    hints: Mapping = field(default_factory=dict)
     other: Mapping = field(default_factory=dict)
 
     def default(self, key, settings):

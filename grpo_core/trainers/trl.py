@@ -199,6 +199,10 @@ _DEFAULTS = {
     "entropy_coef": 0.0,
 }
 _SPELLINGS = {"scale_rewards": ((True, "group"), (False, "none"))}
+_HINTS = {
+    "gradient_accumulation_steps": "is not taken over; for one of its micro-batches set the "
+    "factor of the loss, under Accumulation, to 1 over it, unless loss_type is dapo, cispo or vespo"
+}
 _OLD_NAMES = {"vllm_importance_sampling_cap": "vllm_importance_sampling_clip_max"}
 
 
@@ -237,6 +241,7 @@ GRPO = Dialect(
     old_names=_OLD_NAMES,
     spellings=_SPELLINGS,
     scale={"aggregation.length": "L"},
+    hints=_HINTS,
 )
 GMPO = Dialect(
     key="trl-gmpo",

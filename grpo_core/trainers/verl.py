@@ -148,7 +148,7 @@ _GDPO = {
     "algorithm.gdpo_reward_weights": TASK_WEIGHT,
     "algorithm.gdpo_reward_keys": Link(options=(), write=lambda: UNSET, read=lambda keys: ()),
 }
-_COMPONENTS = ("normalize_then_sum", {"batch_scale": "token", "batch_eps": 1e-4})
+_GDPO_REWARDS = ("normalize_then_sum", {"batch_scale": "token", "batch_eps": 1e-4})
 _GDPO_NOTE = "algorithm.gdpo_reward_keys has to name what the reward function returns."
 
 
@@ -172,8 +172,8 @@ _ADVANTAGES = (
         "returns", _TOKENS, links={"algorithm.gamma": "advantage.gamma"},
         estimator="reinforce_plus_plus",
     ),
-    _judged(_STD, "none", _COMPONENTS, _GDPO, _GDPO_NOTE, estimator="gdpo", by_std=True),
-    _judged(_MEAN, "none", _COMPONENTS, _GDPO, _GDPO_NOTE, estimator="gdpo", by_std=False),
+    _judged(_STD, "none", _GDPO_REWARDS, _GDPO, _GDPO_NOTE, estimator="gdpo", by_std=True),
+    _judged(_MEAN, "none", _GDPO_REWARDS, _GDPO, _GDPO_NOTE, estimator="gdpo", by_std=False),
 )  # fmt: skip
 _TIED = (
     Row(choices={"tied": "keep"}, keys={"algorithm.filter_groups.enable": False}),

@@ -277,6 +277,11 @@ CASES = {
         bounded("reinforce").replace(logp_new=[[[-1.0], [-2.0]]], logp_old=[[[-1.0], [-2.0]]]),
         bounded("reinforce"),
     ),
+    # Of 2 answers no 4 can be drawn, of 4 they can.
+    "pass_at_more_than_the_group": Case(
+        one_group([1, 0], conventions=of(advantage=("pass_at_k", {"k": 4}))),
+        one_group([1, 0, 0, 0], conventions=of(advantage=("pass_at_k", {"k": 4}))),
+    ),
     "fully_masked_batch": Case(
         one_group([1, 0], mask=[[0], [0]]), one_group([1, 0], mask=[[1], [0]])
     ),

@@ -9,7 +9,7 @@ from grpo_core.findings.size import ROWS as SIZE
 from grpo_core.length_batches import length_scenario
 from pages._ui.examples import load_examples
 
-(too_small,), (length_pull,) = SIZE, PULL
+(too_small, _), (length_pull,) = SIZE, PULL
 EXAMPLES = load_examples()
 
 

@@ -365,6 +365,20 @@ def test_settings_of_the_training_loop_have_no_counterpart():
     assert reading.no_counterpart == ("line 4: learning_rate = 1e-06: has no counterpart here",)
 
 
+def test_steps_of_accumulation_are_sent_to_the_stage_that_names_them():
+    (line,) = from_trl({"gradient_accumulation_steps": 4}).no_counterpart
+    assert "under Accumulation" in line
+    assert "gradient_accumulation_steps" in STAGES["accumulation"].variants["factor"].trl
+
+
+def test_a_filter_by_token_is_nearest_to_one_by_group():
+    conventions = PRESETS["prime-rl-grpo"].conventions
+    assert "algorithm.filter_groups.enable=True" in to_verl(conventions).lines
+    assert "--algo.dynamic_filtering_enable" in to_openrlhf(conventions).lines
+    (said,) = of_stage(to_verl(conventions), "tied")
+    assert "these lines give “leave the loss”" in said
+
+
 def test_thresholds_of_verl_with_two_bounds_mask():
     key = "algorithm.rollout_correction.rollout_is"
     masked = from_verl({key: "token", f"{key}_threshold": "0.5_2.0"}).conventions["correction"]

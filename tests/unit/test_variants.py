@@ -162,3 +162,10 @@ def test_conventions_cannot_be_changed_in_place():
 def test_a_formula_names_what_its_options_change(stage, row, parts):
     formula = STAGES[stage].variants[row].formula
     assert all(part in formula for part in parts)
+
+
+@pytest.mark.parametrize(("stage", "variant"), ROWS)
+def test_when_to_choose_a_row_is_a_sentence_of_its_own(stage, variant):
+    assert len(variant.choose_when.split()) >= 5
+    others = [row.choose_when for row in stage.variants.values() if row is not variant]
+    assert variant.choose_when not in others
