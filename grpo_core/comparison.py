@@ -4,7 +4,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .comparison_choices import OWN, apart, applied, label_of, setting, spoilt_by_missing
+from .comparison_choices import (
+    GIVEN,
+    OWN,
+    apart,
+    applied,
+    label_of,
+    setting,
+    spoilt_by_missing,
+)
 from .evaluation import Evaluation, evaluate_batch
 from .numerics import norm
 from .presets import Difference
@@ -112,7 +120,7 @@ def _compared(scenario, batch, key, reference, start, base_spoilt, causes):
     top = float(np.max(size, initial=0.0))
     largest = float(np.max(np.abs(_finite(start.gradient)), initial=0.0))
     differs = top > _SAME * largest and not lost
-    found = apart(reference, conventions)
+    found = _telling(scenario, apart(reference, conventions))
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(size)), size.shape))
     explain = differs and causes
     return Compared(
@@ -127,6 +135,13 @@ def _compared(scenario, batch, key, reference, start, base_spoilt, causes):
         causes=_causes(batch, reference, conventions, found, gap, at) if explain else (),
         spoilt=spoilt,
     )
+
+
+def _telling(scenario, found):
+    """Without terms a sum is one reward: that they are called otherwise is no difference."""
+    if scenario.terms:
+        return found
+    return tuple(one for one in found if not {one.left, one.right} <= GIVEN)
 
 
 def _finite(gradient):

@@ -7,7 +7,9 @@ from .stages import STAGES, Conventions
 from .variants import Choice
 
 OWN = "own"  # the key of the scenario's own conventions
-_GIVEN = ("outcome", "sum_then_normalize")  # one number is judged, whatever it is made of
+GIVEN = frozenset(
+    {"outcome", "sum_then_normalize"}
+)  # of the rewards: one number is judged, whatever it is made of
 _ALONE = ("uncompared", "returns")  # advantages that do not look at the others of a group
 _OVER_THE_BATCH = ("batch_std",)
 
@@ -33,9 +35,9 @@ def setting(scenario, key):
         return conventions
     missing = choice.options["missing"]
     if own["rewards"].variant == "outcome":
-        alone = choice.variant in _GIVEN
+        alone = choice.variant in GIVEN
         return conventions.replace("rewards", "outcome", missing=missing) if alone else conventions
-    variant = "sum_then_normalize" if choice.variant in _GIVEN else choice.variant
+    variant = "sum_then_normalize" if choice.variant in GIVEN else choice.variant
     same = {option: own["rewards"].options[option] for option in ("task_weight", "tokens")}
     return conventions.replace("rewards", variant, **{**choice.options, **same})
 

@@ -11,6 +11,16 @@ from .numbers import MISSING, number, percent
 
 BASE_MARK = "◆"
 HOW = "how it is averaged"
+# What a metric's own words leave open: by what it is averaged, and which of several it is.
+_MORE = {
+    "loss": "Averaged by loss_type.",
+    "actor/pg_loss": "Averaged by loss_agg_mode.",
+    "clip_ratio/low_mean": "Below the band with A < 0, of all tokens.",
+    "clip_ratio/low_min": "Below, in the completion with the least.",
+    "clip_ratio/high_mean": "Above the band with A > 0, of all tokens.",
+    "clip_ratio/high_max": "Above, in the completion with the most.",
+    "clip_ratio/region_mean": "Either, of all tokens.",
+}
 # What is made of rewards, and so NaN in a trainer that handles no missing one.
 _OF_REWARDS = ("actor/pg_loss", "critic/")
 
@@ -86,7 +96,11 @@ def logged_frame(trainer, rows):
         {label: [log.get(name, MISSING) for name in names] for label, log in logs.items()},
         index=pd.Index(list(names), name=f"{trainer} logs"),
     )
-    return frame.assign(**{HOW: [metric_help(trainer, name) for name in names]})
+    return frame.assign(**{HOW: [_how(trainer, name) for name in names]})
+
+
+def _how(trainer, name):
+    return " ".join(filter(None, (metric_help(trainer, name), _MORE.get(name))))
 
 
 def _log(trainer, row, rows):

@@ -19,8 +19,8 @@ SPOILT = "NaN in the trainer: it does not handle a missing reward"
 AVERAGED = {
     "completion_mean": "per completion",
     "token_mean": "over tokens",
-    "constant": "over a constant length",
-    "length_only": "over a constant length",
+    "constant": "by a constant",
+    "length_only": "by a constant",
     "completion_sum": "summed, per completion",
     "token_sum": "summed",
     "prompt_mean": "per prompt",

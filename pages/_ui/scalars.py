@@ -2,7 +2,8 @@
 
 import re
 
-_WORDS = {"null": None, "none": None, "~": None, "": None, "true": True, "false": False}
+# "none" is a word: a setting may have a value of this name.
+_WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,4})?", re.IGNORECASE)
 _LONGEST = 40  # characters of a number

@@ -64,26 +64,27 @@ def _paste(key):
         "Paste the settings of a run",
         key=key,
         height=140,
-        max_chars=MAX_CHARACTERS,
         placeholder=_PLACEHOLDER,
         on_change=state.touch,
-        help="A GRPOConfig call, a YAML snippet, override lines or flags of TRL, verl or OpenRLHF. "
-        "It is read and never run.",
+        # No `max_chars`: a longer text would vanish without a word; it is taken, and answered.
+        help="A GRPOConfig call, a YAML snippet, override lines or flags of TRL, verl or OpenRLHF, "
+        f"at most {MAX_CHARACTERS:,} characters. It is read and never run.",
     )
     pasted = _read(text, key)
     controls.show_error(key)
     if pasted is None:
         return
     panels.plain(reading_line(pasted))
-    st.button(
-        "Take these conventions",
-        key=f"{key}_take",
-        icon=":material/input:",
-        on_click=state.guarded(lambda: _take(pasted), f"{key}_take"),
-        help="Every stage gets the trainer's default, save what the text says. Rewards, "
-        "log-probabilities and masks stay.",
-    )
-    controls.show_error(f"{key}_take")
+    if pasted.reading.taken:
+        st.button(
+            "Take these conventions",
+            key=f"{key}_take",
+            icon=":material/input:",
+            on_click=state.guarded(lambda: _take(pasted), f"{key}_take"),
+            help="Every stage gets the trainer's default, save what the text says. Rewards, "
+            "log-probabilities and masks stay.",
+        )
+        controls.show_error(f"{key}_take")
     for title, lines in reading_lines(pasted):
         _listed(title, lines)
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from grpo_core.trainers import Entry
 
 from .scalars import scalar
+from .trainer_yaml import without_comment
 
 _FLAG = re.compile(r"--([A-Za-z][\w.-]*)(?:=(.*))?$", re.DOTALL)
 _OVERRIDE = re.compile(r"\+{0,2}([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
+# A line of its own with blanks around the sign: Python, TOML or INI.
+_ASSIGNMENT = re.compile(r"\s*([A-Za-z_][\w.]*)(?:\s+=\s*|=\s+)(\S.*)")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 _SHELL = ("\\", "&&", ";", "export")
 _LONGEST = 1_000  # characters of a value
@@ -58,6 +61,10 @@ def _pieces(text):
     """Words of all lines, quotes taken off, each with its line."""
     pieces, unread = [], []
     for number, line in enumerate(text.splitlines(), 1):
+        assigned = _assigned(line)
+        if assigned is not None:
+            pieces.append((assigned, number))
+            continue
         try:
             words = shlex.split(line.rstrip().removesuffix("\\"), comments=True)
         except ValueError:
@@ -65,6 +72,15 @@ def _pieces(text):
             continue
         pieces += [(word, number) for word in words]
     return pieces, unread
+
+
+def _assigned(line):
+    """``key=value`` of a line such as ``beta = 0.1,  # weak``; None if it is none."""
+    match = _ASSIGNMENT.fullmatch(without_comment(line))
+    if not match:
+        return None
+    key, value = match.group(1), match.group(2).rstrip().rstrip(",")
+    return f"{key}={'null' if value == 'None' else value}"
 
 
 def _settings(pieces):

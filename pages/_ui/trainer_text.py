@@ -25,22 +25,34 @@ from .trainer_yaml import read_yaml
 MAX_CHARACTERS = 60_000
 MAX_ENTRIES = 1_500
 _CALL = re.compile(r"\b(GRPOConfig|GMPOConfig|RLOOConfig)\s*\(")
-_FLAG = re.compile(r"(^|\s)--[A-Za-z][\w.-]*|(^|\s)['\"]?[+~]{0,2}[A-Za-z_][\w.@/]*=\S")
+_FLAG = re.compile(
+    r"(^|\s)--[A-Za-z][\w.-]*|(^|\s)['\"]?[+~]{0,2}[A-Za-z_][\w.@/]*=\S"
+    r"|(^|\n)[ \t]*[A-Za-z_][\w.]*([ \t]+=[ \t]*|=[ \t]+)\S"
+)
 _YAML_LINE = re.compile(r"^\s*[\w.\"'-]+\s*:(\s|$)", re.MULTILINE)
 _READERS = {"trl": from_trl, "verl": from_verl, "openrlhf": from_openrlhf}
 _SIGNS = (ast.USub, ast.UAdd)
 _CONSTANTS = (str, bool, int, float, type(None))
 _DEEP = 4  # lists in lists of a literal
 _BITS = 64  # of a whole number
+_SHOWN = 60  # characters of a line that was not read
+# What may stand before a call and after it on its own lines: a name that takes it, brackets.
+_BEFORE = re.compile(r"\s*([A-Za-z_][\w.]*\s*(:\s*[\w.]+\s*)?=\s*)?([A-Za-z_]\w*\.)*")
+_AFTER = re.compile(r"[\s),;]*(#.*)?")
+_NOTHING = re.compile(r"\s*(#.*)?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pasted:
-    """What was pasted: which form, the conventions in it, and what could not be read."""
+    """What was pasted: which form, the conventions in it, and what could not be read.
+
+    ``beside`` are the lines around a call, which are not looked at.
+    """
 
     form: str
     reading: Reading
     unread: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def read_settings(text):
@@ -77,7 +89,29 @@ def read_settings(text):
             raise ScenarioError(_nothing_known(entries, unread))
         read = _READERS[dialect.key]
     sentences = tuple(f"line {line}: {why}" for line, why in sorted(unread))
-    return Pasted(form=form, reading=read(entries), unread=sentences)
+    beside = _beside(text, {line for line, _ in unread})
+    return Pasted(form=form, reading=read(entries), unread=sentences, beside=beside)
+
+
+def _beside(text, known):
+    """Lines before and after the call, where there is one; those in `known` are told already."""
+    call = _CALL.search(text)
+    if not call:
+        return ()
+    end = _end(text, call.end(), text.count("\n", 0, call.start()))
+    before, after = text[: call.start()].split("\n"), text[end:].split("\n")
+    last = text.count("\n", 0, end) + 1
+    parts = [
+        *((number, line, _NOTHING) for number, line in enumerate(before[:-1], 1)),
+        (len(before), before[-1], _BEFORE),
+        (last, after[0], _AFTER),
+        *((number, line, _NOTHING) for number, line in enumerate(after[1:], last + 1)),
+    ]
+    return tuple(
+        f"line {number}: “{line.strip()[:_SHOWN]}”"
+        for number, line, harmless in parts
+        if not harmless.fullmatch(line) and number not in known
+    )
 
 
 def _nothing_known(entries, unread):
@@ -148,6 +182,8 @@ def _parsed(code, first):
             return ast.parse(code, mode="eval").body
     except SyntaxError as error:
         line = first + (error.lineno or 1)
+        if "digits" in error.msg:  # what Python says of it names a function of its own
+            raise ScenarioError(f"line {line}: a number that is too long") from None
         raise ScenarioError(f"line {line}: this is not valid Python: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError):
         raise ScenarioError(f"line {first + 1}: the call cannot be read") from None

@@ -35,6 +35,8 @@ def reading_line(pasted):
     ):
         if lines:
             parts.append(f"{len(lines):,} {words}")
+    if pasted.beside:
+        parts.append(f"{count(len(pasted.beside), 'line')} beside the call not read")
     return f"Read as {pasted.form} of {reading.name}: {', '.join(parts)}."
 
 
@@ -46,6 +48,7 @@ def reading_lines(pasted):
     reading = pasted.reading
     kinds = (
         ("Not understood", (*pasted.unread, *reading.not_understood)),
+        ("Beside the call, not read", pasted.beside),
         ("To know", reading.notes),
         ("Read", tuple(str(entry) for entry in reading.taken)),
         ("Without effect", reading.no_effect),

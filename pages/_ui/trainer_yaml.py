@@ -34,7 +34,7 @@ class _Reader:
 
     def read(self, text):
         for number, raw in enumerate(text.splitlines(), 1):
-            line = _without_comment(raw).rstrip()
+            line = without_comment(raw).rstrip()
             if line.strip() and line.strip() not in ("---", "..."):
                 self._line(line, number)
         return self.entries, self.unread
@@ -97,7 +97,7 @@ class _Reader:
         self.unread.append((number, why))
 
 
-def _without_comment(line):
+def without_comment(line):
     """The line up to a '#' that stands outside quotes."""
     hidden = _QUOTED.sub(lambda quoted: "x" * len(quoted.group()), line)
     comment = _COMMENT.search(hidden)

@@ -42,6 +42,21 @@ def test_a_text_that_cannot_be_read_changes_nothing_and_says_so(app):
     assert not app.error
 
 
+def test_a_text_that_is_too_long_is_answered_and_the_field_stays_usable(app):
+    text = "GRPOConfig(beta=0.1)\n" + "x y z " * 33_000
+    paste(app, text)
+    assert any("at most 60\\,000 are read" in error.value for error in app.error)
+    assert app.text_area(key=KEY).value == text
+    paste(app, "beta: 0.1")
+    assert not app.error
+    assert app.button(key=f"{KEY}_take")
+
+
+def test_with_nothing_read_there_is_nothing_to_take(app):
+    paste(app, "GRPOConfig(beta=args.beta)")
+    assert not [button for button in app.button if button.key == f"{KEY}_take"]
+
+
 def test_marks_in_a_pasted_text_are_shown_and_never_obeyed(app):
     paste(app, "beta: 0.1\n'<b>mark</b>': 1\n**bold**: 2")
     shown = " ".join(block.proto.body for block in app.get("html"))

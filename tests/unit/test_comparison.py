@@ -197,6 +197,13 @@ def test_one_reward_is_the_weighted_sum_where_the_batch_has_terms():
         )
 
 
+def test_without_terms_a_sum_of_rewards_is_no_difference():
+    found = compare(build_scenario(rewards=[[1, 0]]), ["verl-0.9.1-grpo"], "trl-1.16")
+    stages = {one.stage for one in found["verl-0.9.1-grpo"].differences}
+    assert "surrogate" in stages
+    assert "rewards" not in stages
+
+
 def test_terms_that_the_scenario_leaves_out_are_left_out_by_sums_too():
     scenario = build_scenario(
         rewards=[[1, 0]], terms=(Term("bonus"),), term_values=[[[0.0], [9.0]]]

@@ -202,8 +202,9 @@ def test_words_between_settings_are_named_and_the_command_is_not():
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1e-3", 0.001), ("-5", -5), (".5", 0.5), ("null", None), ("None", None), ("~", None),
-        ("TRUE", True), ("false", False), ("'1'", "1"), ("[a, 1]", ["a", 1]), ("[]", []),
+        ("1e-3", 0.001), ("-5", -5), (".5", 0.5), ("TRUE", True), ("false", False),
+        ("null", None), ("Null", None), ("~", None), ("", None), ("None", "None"),
+        ("none", "none"), ("'1'", "1"), ("[a, 1]", ["a", 1]), ("[]", []),
         ("0.5_2.0", "0.5_2.0"), ("token-mean", "token-mean"), ("9" * 41, "9" * 41),
     ],
 )  # fmt: skip
@@ -217,11 +218,75 @@ def test_the_reader_is_told_how_much_was_read():
     pasted = read_settings(CALL)
     assert reading_line(pasted) == (
         "Read as a GRPOConfig call of TRL 1.16: 6 settings read, 2 not understood, "
-        "1 without a counterpart here."
+        "1 without a counterpart here, 2 lines beside the call not read."
     )
     assert [title for title, _ in reading_lines(pasted)] == [
-        "Not understood", "Read", "Without a counterpart here",
+        "Not understood", "Beside the call, not read", "Read", "Without a counterpart here",
     ]  # fmt: skip
+
+
+def test_what_stands_beside_a_call_is_listed():
+    assert read_settings(CALL).beside == (
+        "line 2: “from trl import GRPOConfig”",
+        "line 15: “trainer = GRPOTrainer(args=training_args)”",
+    )
+    alone = "# a comment\n\nargs: GRPOConfig = trl.GRPOConfig(\n  beta=0.1,\n))  # end\n"
+    assert read_settings(alone).beside == ()
+    mixed = "beta: 0.5\nepsilon=0.3; GRPOConfig(beta=0.1) epsilon_high=0.28\n--beta 3"
+    assert read_settings(mixed).beside == (
+        "line 1: “beta: 0.5”",
+        "line 2: “epsilon=0.3;”",
+        "line 2: “epsilon_high=0.28”",
+        "line 3: “--beta 3”",
+    )
+    assert read_settings("beta: 0.5\n").beside == ()
+
+
+def test_none_is_a_word_and_only_null_is_nothing():
+    # TRL: scale_rewards="none" divides by nothing; null would be another thing.
+    for text in (
+        "scale_rewards: none", "--scale_rewards none", "scale_rewards=none", "scale_rewards = none",
+        "GRPOConfig(scale_rewards='none')",
+    ):  # fmt: skip
+        pasted = read_settings(text)
+        assert options(pasted, "advantage")[0] == "mean_only", text
+        assert pasted.reading.not_understood == ()
+    for text in ("delta: null", "--delta null", "delta: ~", "delta:  # empty", "delta = None",
+                 "GRPOConfig(delta=None)"):  # fmt: skip
+        pasted = read_settings(f"{text}\n" if "(" in text else f"{text}\nbeta: 0.1")
+        assert options(pasted, "surrogate")[0] == "clip", text
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("beta = 0.1", "beta", 0.1),
+        ("  beta= 0.1,  # weak", "beta", 0.1),
+        ("beta =0.1", "beta", 0.1),
+        ('loss_type = "dr_grpo"', "loss_type", "dr_grpo"),
+        ("reward_weights = [1.0, 0.5],", "reward_weights", [1.0, 0.5]),
+        ("delta = None", "delta", None),
+        ("name = 'a # b'", "name", "a # b"),
+        ("actor.clip_ratio = 0.3", "actor.clip_ratio", 0.3),
+    ],
+)
+def test_a_line_with_blanks_around_its_sign_is_a_setting(line, key, value):
+    entries, unread = read_shell(line)
+    assert [(entry.key, entry.value) for entry in entries] == [(key, value)]
+    assert unread == []
+
+
+def test_lines_with_blanks_around_their_signs_are_read_as_settings():
+    pasted = read_settings("beta = 0.1\nepsilon_high = 0.28")
+    assert options(pasted, "kl")[1]["beta"] == 0.1
+    assert options(pasted, "surrogate")[1]["epsilon_high"] == 0.28
+    assert pasted.unread == ()
+
+
+def test_a_number_of_thousands_of_digits_is_refused_in_words_of_our_own():
+    with pytest.raises(ScenarioError) as refused:
+        read_settings(f"GRPOConfig(\n  beta={'1' * 6_000})")
+    assert str(refused.value) == "line 2: a number that is too long"
 
 
 def test_long_lists_are_cut_and_counted():
