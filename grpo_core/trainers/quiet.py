@@ -2,7 +2,14 @@
 
 import numpy as np
 
+from ..comparison_choices import applied
+from ..errors import ScenarioError
+from ..evaluation import evaluate
 from ..scenario import effective_logp_new
+from .alike import canonical
+
+_EVALUATED = 20_000  # tokens up to which differences are tried out; beyond, rules alone tell
+_SAME = 1e-12  # of the larger one; a smaller difference is rounding
 
 
 def _nothing_missing(scenario, difference):
@@ -71,3 +78,58 @@ QUIET = {
     "kl.clamp_in": lambda scenario, difference: _reference_distance(scenario) <= _bound(difference),
     "kl.clamp_out": _kl_inside,
 }
+
+
+def felt(scenario, left, right, differences):
+    """Which differences of two conventions change the loss or the gradient of a batch.
+
+    Parameters
+    ----------
+    scenario : Scenario or None
+        Without one all of them may.
+    left, right : Conventions
+    differences : sequence of Difference
+        From left to right, as `telling_differences` gives them.
+
+    Returns
+    -------
+    list of bool
+        Of small batches each difference is made alone in `left`; where none is felt alone, and
+        all together are, all count. Of large ones a few rules tell, see `QUIET`.
+    """
+    if scenario is None:
+        return [True] * len(differences)
+    ruled = [not _ruled_out(scenario, each) for each in differences]
+    if scenario["mask"].size > _EVALUATED or not any(ruled):
+        return ruled
+    left, right = canonical(left), canonical(right)
+    start = _trained(scenario, left)
+    alone = [
+        possible and not _alike(start, _trained(scenario, applied(left, each, right)))
+        for possible, each in zip(ruled, differences, strict=True)
+    ]
+    if any(alone) or _alike(start, _trained(scenario, right)):
+        return alone
+    return ruled
+
+
+def _ruled_out(scenario, difference):
+    rule = QUIET.get(f"{difference.stage}.{difference.option}")
+    return rule is not None and rule(scenario, difference)
+
+
+def _trained(scenario, conventions):
+    """Loss and gradient; None where the scenario lacks an array that the conventions ask for."""
+    try:
+        found = evaluate(scenario.with_conventions(conventions))
+    except ScenarioError:
+        return None
+    return np.append(found.gradient, found.loss).astype(np.float64)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def _alike(one, other):
+    if one is None or other is None:
+        return False
+    largest = max(np.max(np.abs(one)), np.max(np.abs(other)))
+    return bool(np.all((one == other) | (np.abs(one - other) <= _SAME * largest)))

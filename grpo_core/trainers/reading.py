@@ -27,6 +27,7 @@ def read(dialect, entries):
     known, unknown, elsewhere, again = _sorted(dialect, _entries(entries))
     settings = {key: entry.value for key, entry in known.items()}
     wrong = {}
+    _check_group(dialect, settings, wrong)
     rows, choices = _matched(dialect, settings, wrong)
     used = _used(dialect, rows, settings)
     spoken = [entry for key, entry in known.items() if key not in wrong]
@@ -42,6 +43,13 @@ def read(dialect, entries):
         weights=_numbers(settings.get(dialect.weights_key)),
         group_size=_whole(settings.get(dialect.group_key)),
     )
+
+
+def _check_group(dialect, settings, wrong):
+    """A size that no group has is left out and named."""
+    given = settings.get(dialect.group_key)
+    if given is not None and not (_whole(given) or 0) >= 1:
+        _drop(dialect, dialect.group_key, settings, wrong, "wanted a whole number of at least 1")
 
 
 def full_key(dialect, name):

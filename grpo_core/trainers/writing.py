@@ -5,7 +5,7 @@ from ..variants import OneOf
 from ..words import count
 from .alike import near, telling_differences, wordings
 from .idle import without_idle
-from .quiet import QUIET
+from .quiet import QUIET, felt
 from .reading import read
 from .settings import UNSET, Cannot, Setting
 
@@ -40,7 +40,12 @@ def write(dialect, conventions, scenario=None):
         for key, value in settings.items()
         if key in dialect.always or value != dialect.default(key, settings)
     }
-    cannot = [_cannot(dialect, conventions, each, scenario) for each in lost]
+    cannot = [
+        _cannot(dialect, conventions, each, here)
+        for each, here in zip(
+            lost, _matters(dialect, conventions, back, lost, scenario), strict=True
+        )
+    ]
     return Setting(
         name=dialect.name,
         lines=tuple(dialect.lines(plain)),
@@ -164,7 +169,20 @@ def _notes(dialect, settings, scenario):
     return notes
 
 
-def _cannot(dialect, conventions, difference, scenario):
+def _matters(dialect, conventions, back, lost, scenario):
+    """Which of the lost differences the batch feels.
+
+    What a trainer does otherwise than any choice here cannot be tried out: its rule tells.
+    """
+    otherwise = [f"{each.stage}.{each.option}" in dialect.other for each in lost]
+    found = felt(scenario, conventions, back, lost)
+    return [
+        here or (other and not QUIET[f"{each.stage}.{each.option}"](scenario, each))
+        for each, other, here in zip(lost, otherwise, found, strict=True)
+    ]
+
+
+def _cannot(dialect, conventions, difference, here):
     stage, option = difference.stage, difference.option
     row, label = STAGES[stage], STAGES[stage].label
     if not option:
@@ -176,8 +194,6 @@ def _cannot(dialect, conventions, difference, scenario):
         given = _option(row, conventions, option, difference)
         left, right = (_words(given, value) for value in (difference.left, difference.right))
         sentence = f"{label}: {given.label} is {left} here, and {right} in {dialect.name}."
-    quiet = QUIET.get(f"{stage}.{option}")
-    here = scenario is None or quiet is None or not quiet(scenario, difference)
     return Cannot(stage=stage, option=option, sentence=sentence, here=here)
 
 

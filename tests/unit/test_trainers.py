@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grpo_core import STAGES, Conventions, Term, build_scenario
+from grpo_core import STAGES, Conventions, Term, build_scenario, evaluate
 from grpo_core.presets import PRESETS, differences
 from grpo_core.trainers import (
     DIALECTS,
@@ -19,9 +19,11 @@ from grpo_core.trainers import (
 )
 from grpo_core.trainers.alike import telling_differences
 from grpo_core.trainers.idle import without_idle
+from grpo_core.trainers.quiet import felt
 from grpo_core.trainers.reading import read
 from grpo_core.trainers.writing import write
 from pages._ui.computed import held_within
+from pages._ui.trainer_text import read_settings
 
 # Presets of a framework, its dialect, and what its own lines say otherwise.
 OWN = {
@@ -427,6 +429,48 @@ def test_what_makes_no_difference_in_a_batch_is_marked():
     assert far["clamp"]
 
 
+def test_what_no_number_of_the_batch_feels_is_marked_by_trying_it_out():
+    # Advantages of at most 2 are held within nothing by 10; ddof and eps do nothing in a tie.
+    held = PRESETS["openrlhf-dr_grpo"].conventions.replace("kl", beta=0.0)
+    limit = {each.option: each.here for each in to_trl(held, small(conventions=held)).cannot}
+    assert not any(limit.values())
+    tied = small(rewards=[[1.0] * 4])
+    assert not any(each.here for each in to_trl(tied.conventions, tied).cannot)
+    assert any(each.here for each in to_trl(small().conventions, small()).cannot)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("trainer", WRITERS)
+def test_lines_of_which_no_difference_is_felt_train_the_same(trainer, preset):
+    scenario = small(conventions=PRESETS[preset].conventions)
+    found = WRITERS[trainer](scenario.conventions, scenario)
+    changed = scenario.with_conventions(read_settings(found.text).reading.conventions)
+    gradients = [evaluate(each).gradient for each in (scenario, changed)]
+    if not any(each.here for each in found.cannot):
+        np.testing.assert_allclose(*gradients, rtol=1e-12, atol=1e-15)
+
+
+def test_a_difference_of_which_each_half_is_nothing_alone_counts():
+    # The KL weighs nothing while beta is 0; its weight by the ratio needs both.
+    left = Conventions.of(kl=("k3", {"beta": 0.0, "weight": "none"}))
+    right = left.replace("kl", beta=0.1, weight="ratio")
+    same = small(logp_ref=np.full((1, 4, 3), -1.0))
+    parts = telling_differences(left, right)
+    assert felt(small(), left, right, parts) == [True, False]
+    assert felt(same, left, right, parts) == [False, False]
+    assert felt(None, left, right, parts) == [True, True]
+
+
+def test_the_size_of_a_group_is_a_whole_number_of_at_least_1():
+    for given in (0, -4, 2.5, "many", True):
+        reading = from_trl({"num_generations": given, "beta": 0.1})
+        assert [entry.key for entry in reading.taken] == ["beta"]
+        (said,) = reading.not_understood
+        assert "wanted a whole number of at least 1; 8 is taken" in said
+        assert reading.group_size is None
+    assert from_trl({"num_generations": 4}).group_size == 4
+
+
 MISSING = [[1.0, np.nan, 0.0, 0.0]]
 
 
@@ -457,8 +501,6 @@ def test_trl_leaves_a_missing_reward_out_or_cannot_count_it_as_0():
 
 
 def test_a_quiet_difference_changes_no_loss():
-    from grpo_core import evaluate
-
     scenario = small()
     for each in to_verl(scenario.conventions, scenario).cannot:
         if not each.here:
