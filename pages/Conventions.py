@@ -19,7 +19,6 @@ with page.frame("Conventions") as shown:
     panels.group_head(shown, "conventions")
     table, picture = st.columns([5, 7], gap="large")
     with table:
-        panels.heading("Rewards", "One score per completion.")
         blocks.rewards(shown)
     base = blocks.chosen()["base"]
     rows = blocks.rows(shown.scenario)

@@ -83,8 +83,10 @@ def _taken(name):
 def rewards(shown):
     """The shown group's rewards to edit, and its terms where the batch has some."""
     if shown.scenario.terms:
+        panels.heading("Rewards", "The task's score of each completion, and its terms.")
         shaping_panels.terms_editor(shown)
     else:
+        panels.heading("Rewards", "One score per completion.")
         panels.rewards_of_group(shown)
 
 

@@ -11,7 +11,7 @@ from grpo_core.stages import Conventions
 from grpo_core.trainer_metrics import trl_metrics, verl_metrics
 
 from .quantities import present
-from .settled import loss_of, mean_kl_of
+from .settled import loss_of, mean_kl_of, settled, size_of
 
 # What stands side by side until the reader chooses, and what it is compared with.
 FIRST = (
@@ -39,7 +39,8 @@ class Row:
     ``advantages`` (P, G) are means over a completion's tokens, NaN where it has no score;
     ``weights`` (P, G) are those of a token of the completion that stays in the loss, 0 where
     none does. Completions that are absent are NaN in both. ``spoilt`` (P, G) are those whose
-    advantage is NaN in the trainer, which handles no missing reward. ``logged`` holds what
+    advantage is NaN in the trainer, which handles no missing reward. ``kl_inside`` is where a KL
+    that is not 0 is taken off, 'reward' or 'returns', or ''. ``logged`` holds what
     trainers log under the setting: trainer -> name -> number.
     """
 
@@ -52,6 +53,7 @@ class Row:
     advantages: np.ndarray
     weights: np.ndarray
     spoilt: np.ndarray
+    kl_inside: str
     conventions: Conventions
     logged: Mapping[str, Mapping[str, float]]
     differences: tuple[Difference, ...]
@@ -87,6 +89,7 @@ def _row(compared):
         advantages=np.where(there & _judged(evaluation), _advantages(evaluation), np.nan),
         weights=np.where(there, _weights(evaluation), np.nan),
         spoilt=compared.spoilt,
+        kl_inside=_kl_inside(evaluation),
         conventions=evaluation.scenario.conventions,
         logged=_logged(compared.key, evaluation),
         differences=compared.differences,
@@ -100,10 +103,30 @@ def _row(compared):
 def _logged(key, evaluation):
     """What the preset's own trainer logs; what any would, for the conventions of the example."""
     return {
-        name: read(evaluation)
+        name: _without_noise(read(evaluation), evaluation)
         for name, (begins, read) in LOGS.items()
         if key == OWN or key.startswith(begins)
     }
+
+
+# Sums of parts of both signs, which may come to 0.
+_LOSSES = ("loss", "policy_loss", "actor/pg_loss")
+_MEAN_ADVANTAGE = "critic/advantages/mean"
+
+
+def _without_noise(log, evaluation):
+    parts = dict.fromkeys(_LOSSES, evaluation.contribution)
+    parts[_MEAN_ADVANTAGE] = evaluation.token_advantages
+    return {
+        name: float(settled(value, size_of(parts[name]))) if name in parts else value
+        for name, value in log.items()
+    }
+
+
+def _kl_inside(evaluation):
+    options = evaluation.scenario.conventions["kl"].options
+    felt = options["beta"] and np.any(evaluation.kl[evaluation.valid])
+    return options["place"] if felt and options["place"] != "objective" else ""
 
 
 def _judged(evaluation):

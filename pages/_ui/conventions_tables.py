@@ -6,7 +6,7 @@ from grpo_core.comparison import OWN, label_of
 from grpo_core.trainer_metrics import TRAINERS, metric_help
 
 from .conventions_rows import LOGS
-from .conventions_words import NAN, SPOILT, kl_words, short_cause
+from .conventions_words import NAN, SPOILT_SHORT, kl_words, short_cause
 from .numbers import MISSING, number, percent
 
 BASE_MARK = "◆"
@@ -58,7 +58,7 @@ def _cells(row):
     if not row.lost:
         return known if row.largest == row.largest else known | {"largest difference": MISSING}
     lost = {"loss": NAN, "gradient norm": NAN, "clipped": MISSING, "largest difference": MISSING}
-    return known | lost | {"explained by one choice": SPOILT}
+    return known | lost | {"explained by one choice": SPOILT_SHORT}
 
 
 def logged_columns(trainer, keys):

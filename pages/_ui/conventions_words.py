@@ -16,6 +16,7 @@ _MANY = 12  # differences that are named in a line
 _MOST = 0.5  # a choice explains most from this share on
 NAN = "NaN"
 SPOILT = "NaN in the trainer: it does not handle a missing reward"
+SPOILT_SHORT = "NaN from a missing reward"
 AVERAGED = {
     "completion_mean": "per completion",
     "token_mean": "over tokens",
@@ -230,14 +231,11 @@ def beside_line(rows, scenario, prompt):
     """What else the advantages hold, and where they are no numbers; '' where there is nothing."""
     said = []
     if scenario.terms:
-        said.append("Rewards and terms are given to every trainer as their weighted sum.")
+        said.append(
+            "Rewards and terms go to every trainer as they stand in the table, as a weighted sum."
+        )
     for kl_place, words in _INSIDE.items():
-        names = [
-            _label_inside(row.key)
-            for row in rows.values()
-            if row.conventions["kl"].options["place"] == kl_place
-            and row.conventions["kl"].options["beta"]
-        ]
+        names = [_label_inside(row.key) for row in rows.values() if row.kl_inside == kl_place]
         if names:
             said.append(f"With the KL in them, {words}: {listing(names)}.")
     lost = [_label_inside(row.key) for row in rows.values() if np.any(row.spoilt[prompt])]

@@ -25,16 +25,17 @@ def settled(value, magnitudes):
 
 def loss_of(evaluation):
     """The loss to show."""
-    return float(settled(evaluation.loss, _size(evaluation.contribution)))
+    return float(settled(evaluation.loss, size_of(evaluation.contribution)))
 
 
 def mean_kl_of(evaluation):
     """The mean KL to show."""
     with np.errstate(all="ignore"):
         parts = np.where(evaluation.weight == 0, 0.0, evaluation.weight * evaluation.kl)
-    return float(settled(evaluation.mean_kl, _size(parts)))
+    return float(settled(evaluation.mean_kl, size_of(parts)))
 
 
 @np.errstate(all="ignore")
-def _size(parts):
+def size_of(parts):
+    """Summed magnitudes of what is added up."""
     return np.sum(np.abs(parts), dtype=np.float64)

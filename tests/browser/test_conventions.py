@@ -37,3 +37,44 @@ def test_at_phone_width_nothing_makes_the_page_scroll_sideways(open_page):
         "() => { const m = document.querySelector('[data-testid=stMain]');"
         " return m.scrollWidth - m.clientWidth; }"
     ) == 0  # fmt: skip
+
+
+def scrolled(page):
+    return page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
+
+
+def test_an_opened_question_brings_the_reader_to_its_batch(open_page):
+    page = open_page(address("four-answers", "Conventions"), height=900)
+    button = page.locator(".st-key-open_million").get_by_role("button")
+    button.scroll_into_view_if_needed()
+    assert scrolled(page) > 0
+    with rerun(page):
+        button.click()
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
+    assert page.locator(".st-key-opened_question").get_by_text("Why is an advantage").count()
+
+
+def test_a_reload_keeps_the_question_and_what_is_compared(open_page):
+    page = open_page(address("four-answers", "Conventions"), height=2400)
+    with rerun(page):
+        page.get_by_label("Remove TRL 1.16").click()
+    with rerun(page):
+        page.locator(".st-key-open_million").get_by_role("button").click()
+    page.reload()
+    wait_painted(page)
+    assert page.locator(".st-key-opened_question").get_by_text("Why is an advantage").count()
+    assert page.get_by_label("Remove verl 0.9.1, grpo").count()
+    assert not page.get_by_label("Remove TRL 1.16").count()
+
+
+def test_a_paste_of_200_kilobytes_is_answered_and_the_next_one_is_read(open_page):
+    page = open_page(address("four-answers", "Conventions"), height=2400)
+    field = page.get_by_role("textbox", name="Paste the settings of a run")
+    with rerun(page):
+        field.fill("GRPOConfig(beta=0.1)\n" + "x y z " * 33_000)
+        field.press("Control+Enter")
+    assert page.get_by_text("at most 60,000 are read").count()
+    with rerun(page):
+        field.fill("beta = 0.1")
+        field.press("Control+Enter")
+    assert page.get_by_text("1 setting read").count()

@@ -197,7 +197,7 @@ def test_a_missing_reward_is_no_number_where_the_trainer_handles_none():
     frame = settings_frame(found, BASE)
     row = frame.loc["verl 0.9.1, grpo"]
     assert (row["loss"], row["gradient norm"], row["largest difference"]) == ("NaN", "NaN", "–")
-    assert row["explained by one choice"] == words.SPOILT
+    assert row["explained by one choice"] == words.SPOILT_SHORT
     assert frame.loc["◆ TRL 1.16", "loss"] != "NaN"
     for prompt, spoilt in ((0, True), (1, False)):
         figure = setting_map(found, None, "advantages", prompt, palette=LIGHT)
@@ -223,6 +223,11 @@ def test_rows_that_hold_the_kl_in_their_advantages_are_named():
     assert "With the KL in them, taken off the rewards: RLOO (paper)." in line
 
 
+def test_a_kl_of_0_is_in_no_advantage():
+    scenario = build_scenario(rewards=[[1, 0, 0, 0]])
+    assert words.beside_line(compared(scenario, [*FIRST, "rloo"]), scenario, 0) == ""
+
+
 def test_terms_are_part_of_the_rewards_of_every_row():
     scenario = batch([[1, 1, 1, 1]]).with_terms((Term("bonus"),), [[[1.0], [0.0], [0.0], [0.0]]])
     found = compared(scenario.choose("rewards", "sum_then_normalize"))
@@ -240,6 +245,17 @@ def test_rounding_is_no_result():
     figure = setting_map(found, None, "advantages", 0, palette=LIGHT)
     written = next(trace for trace in figure.data if trace.name == "numbers").text
     assert not [text for text in written if "e−1" in text]
+
+
+def test_rounding_is_no_result_in_a_log_either():
+    scenario = build_scenario(rewards=[[0.3, 0.1, 0.2]])
+    for trainer, names in (
+        ("TRL", ["loss"]),
+        ("verl", ["actor/pg_loss", "critic/advantages/mean"]),
+    ):
+        frame = logged_frame(trainer, compared(scenario, logged_columns(trainer, FIRST)))
+        for name in names:
+            assert set(frame.loc[name].iloc[:-1]) == {"0"}, name
 
 
 def test_huge_numbers_are_written_as_they_are():
