@@ -6,6 +6,7 @@ from pages._ui import page, run_group_panels, run_open_panels, run_panels, state
 from pages._ui import run_state as runs
 
 with page.frame("Your_run") as shown:
+    runs.follow_link()
     run = run_open_panels.pickers()
     if run is not None:
         found, other = runs.explained(run), run_open_panels.second(run)
@@ -43,3 +44,4 @@ with page.frame("Your_run") as shown:
         if exports.open:
             with exports:
                 run_panels.exports()
+        runs.note_link(run, found)

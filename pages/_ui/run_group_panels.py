@@ -24,7 +24,7 @@ def groups(run, found, step):
         run.group = run_words.first_group(found, step)
     frame = run_words.formatted(run_words.groups_of_step(found, step))
     frame.insert(1, "prompt", [visible(prompt, 60) for prompt in runs.prompts_of(run, step)])
-    key = f"run_groups_{run.key}_{step}_{at.index(run.group)}"
+    key = f"run_groups_{run.key}_{step}_{run.jumps}"
 
     def change():
         state.touch()
@@ -37,7 +37,8 @@ def groups(run, found, step):
         key=key,
         hide_index=True,
         on_select=change,
-        selection_mode="single-row",
+        selection_mode="single-row-required",
+        selection_default={"selection": {"rows": [at.index(run.group)]}},
         height="content" if len(at) <= _ROWS else 318,
     )
 

@@ -12,12 +12,13 @@ from grpo_core import DEFAULT_CONVENTIONS, ScenarioError
 from grpo_core.presets import PRESETS
 from grpo_core.runs.explain import Explained, explain, say
 
+from . import run_words, state
 from .run_bundled import BUNDLED, PRESET_OF, opened_path, path_of
 from .runs.opening import OpenedRun, Survey, look, open_run, sources_of_uploads
 from .runs.records import RunFileError
 from .trainer_text import read_settings
 
-_STORE = "runs"
+_STORE, _PAGE = "runs", "Your_run"
 _UPLOADS = 2  # runs of one's own that a session keeps: each holds its files in memory
 _STEPS = 16  # whose prompts are kept
 PATH = "path"  # the key of the run that the command line names
@@ -28,7 +29,8 @@ class Held:
     """One open run: what was read, and the reader's choices about it.
 
     ``roles`` are the choices that differ from the guesses, ``weights`` those typed in. What
-    follows from all of it is kept in ``made`` until a choice changes.
+    follows from all of it is kept in ``made`` until a choice changes. ``jumps`` counts how often
+    another group was shown without a click into the table of groups, which then starts anew.
     """
 
     key: str
@@ -41,6 +43,7 @@ class Held:
     task: str | None = None
     step: int | None = None
     group: int | None = None
+    jumps: int = 0
     error: str = ""
     settings_error: str = ""
     made: tuple | None = None
@@ -56,6 +59,7 @@ class Runs:
     beside: str = ""  # '' is none
     error: str = ""
     uploads: int = 0
+    linked: dict[str, str] = field(default_factory=dict)
 
 
 def runs():
@@ -203,13 +207,56 @@ def conventions(run):
     return PRESETS[key].conventions, f"the defaults of {PRESETS[key].label}"
 
 
+def follow_link():
+    """Link -> runs, where it says something else than it did: a run that ships, step, group."""
+    here, given = runs(), state.store().view.chosen(_PAGE)
+    if given == here.linked:
+        return
+    here.linked = given
+    here.shown = given.get("run") if given.get("run") in BUNDLED else next(iter(labels()))
+    here.beside = given.get("beside") if given.get("beside") in BUNDLED else ""
+    run = held(here.shown)
+    if run is not None:
+        run.step, run.group = _whole(given.get("step")), None
+        groups = [] if run.step is None else run.opened.run.at(run.step).tolist()
+        at = _whole(given.get("group"))
+        run.group = groups[at] if at is not None and at < len(groups) else None
+        run.jumps += 1
+
+
+def _whole(text):
+    """A number of the link that was written here, else None."""
+    fits = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10
+    return int(text) if fits else None
+
+
+def note_link(run, found):
+    """Runs -> link: what is looked at, of a run that ships; one's own files are in no link."""
+    here, choices = runs(), {}
+    if run.key in BUNDLED:
+        at = run.opened.run.at(run.step).tolist()
+        own = run_words.first_group(found, run.step)
+        choices = {
+            "run": run.key if run.key != next(iter(BUNDLED)) else None,
+            "beside": here.beside if here.beside in BUNDLED else None,
+            "step": str(run.step) if run.step != run_words.first_step(found) else None,
+            "group": str(at.index(run.group)) if run.group in at and run.group != own else None,
+        }
+        choices = {name: value for name, value in choices.items() if value is not None}
+    if choices != here.linked:
+        here.linked = choices
+        state.choose(_PAGE, choices)
+
+
 def show_step(step):
     """Callback: look at a step."""
     run = runs().held[runs().shown]
     run.step, run.group = int(step), None
+    run.jumps += 1
 
 
 def show_group(q):
     """Callback: look at a group and its step."""
     run = runs().held[runs().shown]
     run.group, run.step = int(q), int(run.opened.run.steps[q])
+    run.jumps += 1

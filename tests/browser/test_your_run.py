@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from pages._ui.menu import MENU
+from tests.browser.grid import editor
 from tests.browser.idle import rerun, wait_idle, wait_painted
 from tests.browser.test_app import go_to
 from tests.unit.judged_runs import RUNS
@@ -95,6 +96,25 @@ def test_a_group_opened_from_a_run_comes_back_from_its_link(open_page, server):
         fresh.locator(".figure", has=fresh.get_by_text("loss", exact=True)).first.inner_text()
         == loss
     )
+
+
+def test_what_is_looked_at_is_in_the_address_and_back_undoes_a_step(open_page, server):
+    page = open_page("/Your_run", height=2400)
+    assert "s=" not in page.url
+    press(page, "Show step 81, which has them")
+    corner = editor(page, "run_groups").get_by_test_id("data-grid-canvas").first.bounding_box()
+    with rerun(page):
+        page.mouse.click(corner["x"] + 16, corner["y"] + 35 * 4 + 17)
+    heading = page.get_by_role("heading", name="Group 3 of step 81")
+    heading.wait_for()
+    fresh = open_page("/" + page.url.split("/", 3)[3], height=2400, server=server())
+    fresh.get_by_role("heading", name="Group 3 of step 81").wait_for()
+    with rerun(page):
+        page.go_back()
+    assert not heading.count()
+    with rerun(page):
+        page.go_back()
+    page.get_by_role("heading", name="of step 79").wait_for()
 
 
 def test_tokens_are_coloured_by_what_was_chosen(open_page):
