@@ -1,6 +1,7 @@
 """One step's groups, and one group: its rewards, its texts token by token, and its way out."""
 
 import html
+from dataclasses import replace
 
 import streamlit as st
 
@@ -183,4 +184,4 @@ def _load(run, found, groups):
     except ScenarioError as error:
         here.error = f"The group was not opened: {error}"
         return
-    state.load(scenario, View())
+    state.load(scenario, replace(state.store().view, selected=View().selected))

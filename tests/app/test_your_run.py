@@ -91,6 +91,14 @@ def test_opening_a_group_makes_it_the_example_with_the_convention_of_the_run():
     )
 
 
+def test_opening_a_group_leaves_the_page_where_it_was():
+    app = press(opened(), "Show step 81, which has them")
+    run = app.session_state["runs"].held["trl-addition-step-bonus"]
+    where = (run.step, run.group)
+    app = visit(press(app, "Open this group everywhere"), ROW)
+    assert (run.step, run.group) == where
+
+
 def test_the_whole_step_opens_too():
     app = opened()
     app = press(press(app, "Show step 81, which has them"), "Open the whole step")
