@@ -107,9 +107,10 @@ def _conventions(shown, first, others, conventions):
     rule, weight = shown.fit.rule, float(shown.fit.weights[first])
     choices = {**conventions.choices}
     rewards = ("outcome", {})
-    if others or weight != 1.0:
+    batch = rule is not None and rule.batch
+    if others or weight != 1.0 or batch:
         rewards = (rule.order if rule else _SUM, {"task_weight": weight})
-        if rule is not None and rule.batch:
+        if batch:
             rewards[1].update(batch_scale="completion", batch_eps=shown.fit.eps)
     advantage = ("given", {}) if _takes_logged(shown) else None
     if rule is not None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ScenarioError
+from .precision import precision_of
 from .rules import Rule, judge
 from .run import tied_groups, total_rewards
-from .trial import KNOWN_EPS, Tried, error_of, off_by, shortest, tried_rules
+from .trial import KNOWN_EPS, Tried, error_of, fits_alike, off_by, shortest, tried_rules
 from .weights import in_first, scale_of_log, weights_of_log, weights_of_totals
 
+_SUM = "sum_then_normalize"
 _NEAR = 0.05  # a known eps this near is the one
 TOLERANCE = 1e-3  # of a group that fits; float32 alone makes some 1e-6, another ddof 0.03
 
@@ -52,6 +54,8 @@ class Fit:
         Largest advantage logged in a tied group, where 0 would be right.
     tried : tuple of Tried
         All rules, best first.
+    alike : tuple of Tried
+        Other rules that fit these advantages as well, and are not the same for one term.
     """
 
     rule: Rule | None
@@ -68,6 +72,7 @@ class Fit:
     misfits: np.ndarray
     residue: float
     tried: tuple[Tried, ...]
+    alike: tuple[Tried, ...] = ()
 
 
 def fit(run, log=None, *, weights=None):
@@ -89,7 +94,7 @@ def fit(run, log=None, *, weights=None):
     if run.advantages is None or not np.any(np.isfinite(run.advantages[run.present])):
         return _unlogged(run, elsewhere)
     tried = tried_rules(run, elsewhere[0], held=weights is not None)
-    return _explained(run, log, tried, elsewhere) if tried else _unlogged(run, elsewhere)
+    return _with_rule(run, log, tried, elsewhere) if tried else _unlogged(run, elsewhere)
 
 
 def _given(run, weights):
@@ -119,35 +124,39 @@ def _unlogged(run, elsewhere):
     return Fit(
         rule=None, weights=weights, scale=scale, fixed=np.full(K, scale != "assumed"),
         ambiguous=False, eps=0.0, eps_found=False, error=np.nan, predicted=None,
-        off=np.full(len(run.steps), np.nan), tied=tied_groups(run, totals),
+        off=np.full(len(run.steps), np.nan), tied=tied_groups(run, totals, weights),
         misfits=np.zeros(0, dtype=int), residue=0.0, tried=(),
     )  # fmt: skip
 
 
-def _explained(run, log, tried, elsewhere):
+def _with_rule(run, log, tried, elsewhere):
     best = tried[0]
     weights, scale = _scaled(best, run, log, elsewhere)
     known, _ = elsewhere
     fixed = best.fixed.copy()
     if known is not None and scale in ("log", "totals", "given") and not fixed.all():
         weights, fixed = np.where(fixed, weights, known), np.ones_like(fixed)
-    eps = _known_eps(best.eps * _unit(best, weights))
+    unit = _unit(best, weights)
+    eps = _known_eps(best.eps * unit, best.eps_doubt * unit)
     if scale != "given":
         weights = shortest(weights, lambda some: _as_good(run, best, some, eps, weights))
     predicted = judge(run, best.rule, weights, eps)
     off = off_by(run, predicted)
-    tied = tied_groups(run, total_rewards(run, weights))
+    tied = tied_groups(run, total_rewards(run, weights), weights)
     judged = ~np.isnan(off) & ~tied
-    bad = judged & (off > TOLERANCE * np.maximum(1.0, _largest(run)))
+    largest = np.nan_to_num(run.largest_advantages)
+    rounding = precision_of(run.advantages[run.present]).of(largest)
+    bad = judged & (off > np.maximum(TOLERANCE * np.maximum(1.0, largest), 1.5 * rounding))
     fits = judged & ~bad
     rule = best.rule if 2 * fits.sum() >= judged.sum() and judged.any() else None
     return Fit(
         rule=rule, weights=weights, scale=scale, fixed=fixed, ambiguous=best.ambiguous, eps=eps,
-        eps_found=best.rule.eps and best.eps > 0,
+        eps_found=best.eps_told,
         error=_error_of(off, fits if rule else judged, bool(rule)),
         predicted=predicted, off=off, tied=tied,
         misfits=np.nonzero(bad)[0][np.argsort(-off[bad], kind="stable")],
-        residue=float(np.nanmax(np.where(tied, _largest(run), 0.0), initial=0.0)), tried=tried,
+        residue=float(np.max(np.where(tied, largest, 0.0), initial=0.0)), tried=tried,
+        alike=_alike(run, tried),
     )  # fmt: skip
 
 
@@ -158,9 +167,16 @@ def _error_of(off, counts, largest):
     return float(np.max(off[counts]) if largest else np.median(off[counts]))
 
 
-def _largest(run):
-    """Largest logged advantage of each group, (Q,)."""
-    return np.max(np.abs(np.where(run.present, np.nan_to_num(run.advantages), 0.0)), axis=1)
+def _alike(run, tried):
+    """Rules beside the best that these advantages cannot be told from."""
+    best, *others = tried
+    one = len(run.names) == 1
+    return tuple(
+        each
+        for each in others
+        # Judged apart or together, a single term is judged the same.
+        if fits_alike(each, best.error) and not (one and each.rule.order != _SUM)
+    )
 
 
 def _scaled(best, run, log, elsewhere):
@@ -189,10 +205,11 @@ def _unit(best, weights):
     return float(np.abs(weights[at] / best.weights[at]))
 
 
-def _known_eps(eps):
-    """A value that trainers use, if one is near."""
-    near = [known for known in KNOWN_EPS if abs(eps - known) <= _NEAR * known]
-    return near[0] if near else eps
+def _known_eps(eps, doubt):
+    """A value that trainers use, if one is near enough to be meant."""
+    off = {known: abs(eps - known) for known in KNOWN_EPS}
+    nearest = min(off, key=off.get)
+    return nearest if eps and off[nearest] <= max(_NEAR * nearest, doubt) else eps
 
 
 def _as_good(run, best, some, eps, weights):

@@ -171,7 +171,7 @@ RULES = table(
 
 def of_terms(run, rule, eps):
     """Each term judged on its own, (K, Q, G): 0 where a term gave no score."""
-    known = ~np.isnan(run.terms) & run.present[..., None]
+    known = run.known
     normalise = rule.normaliser(eps)
     values = np.where(known, run.terms, 0.0)
     return np.stack(
@@ -190,7 +190,7 @@ def judge(run, rule, weights, eps):
     eps : float
         Added to what is divided by, and to the std of the batch.
     """
-    known = ~np.isnan(run.terms) & run.present[..., None]
+    known = run.known
     scored = np.any(known, axis=-1)
     if rule.order == _APART:
         judged = of_terms(run, rule, eps)

@@ -101,6 +101,25 @@ class Run:
         """The steps in which something was scored, rising."""
         return np.unique(self.steps)
 
+    @property
+    def step_index(self):
+        """Which of `every_step` each group belongs to, (Q,)."""
+        return np.searchsorted(self.every_step, self.steps)
+
+    @property
+    def known(self):
+        """Which terms scored which completions, (Q, G, K)."""
+        return ~np.isnan(self.terms) & self.present[..., None]
+
+    @property
+    def largest_advantages(self):
+        """Largest size among the logged advantages of each group, (Q,); NaN where none was."""
+        if self.advantages is None:
+            return np.full(len(self.steps), np.nan)
+        logged = self.present & np.isfinite(self.advantages)
+        sizes = np.max(np.where(logged, np.abs(self.advantages), 0.0), axis=1)
+        return np.where(logged.any(axis=1), sizes, np.nan)
+
     def at(self, step):
         """Indices of the groups of one step."""
         return np.nonzero(self.steps == step)[0]
@@ -129,6 +148,12 @@ class RunLog:
     def __contains__(self, name):
         return name in self.values
 
+    @property
+    def stride(self):
+        """Steps from one record to the next, as a rule; above 1 a record averages over them."""
+        gaps = np.diff(np.unique(self.steps))
+        return int(np.median(gaps)) if gaps.size else 1
+
     def at(self, name, steps):
         """Values of one name at given steps, NaN where none was logged; the last one of a step."""
         found = np.full(np.shape(steps), np.nan)
@@ -155,20 +180,32 @@ def total_rewards(run, weights):
             raise ScenarioError("The run has no total reward of its own; weights are needed.")
         return np.where(run.present, run.totals, np.nan)
     weights = _shaped("weights", weights, (len(run.names),))
-    known = ~np.isnan(run.terms) & run.present[..., None]
-    weighted = np.where(known, run.terms, 0.0) * weights
-    return np.where(np.any(known, axis=-1), total(weighted, axis=-1), np.nan)
+    weighted = np.where(run.known, run.terms, 0.0) * weights
+    return np.where(np.any(run.known, axis=-1), total(weighted, axis=-1), np.nan)
 
 
-def tied_groups(run, totals):
-    """Groups of two or more totals that are all equal to the precision of float32, (Q,)."""
+def tied_groups(run, totals, weights=None):
+    """Groups of two or more totals that are all equal to the precision of float32, (Q,).
+
+    Parameters
+    ----------
+    run : Run
+    totals : ndarray, (Q, G)
+        NaN where nothing scored a completion.
+    weights : ndarray, (K,), optional
+        Those that made the totals: what is summed may be larger than the sum, and its rounding
+        with it.
+    """
     scored = np.isfinite(totals) & run.present
     low = np.min(np.where(scored, totals, np.inf), axis=1)
     high = np.max(np.where(scored, totals, -np.inf), axis=1)
     several = np.sum(scored, axis=1) > 1
-    spread = np.where(several, high - low, 0.0)
-    size = np.max(np.where(scored, np.abs(totals), 0.0), axis=1)
-    return several & (spread <= _TIED * size)
+    size = np.abs(totals)
+    if weights is not None:
+        size = np.sum(np.abs(np.where(run.known, run.terms, 0.0) * weights), axis=-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.where(several, high - low, 0.0)
+        return several & (spread <= _TIED * np.max(np.where(scored, size, 0.0), axis=1))
 
 
 def groups_of(run, keep):

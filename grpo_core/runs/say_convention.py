@@ -34,8 +34,18 @@ def convention(shown):
         "groups": int(judged.sum()) - len(found.misfits),
         "of": int(judged.sum()),
         "ambiguous": found.ambiguous,
-        "first": shown.run.names[0],
+        "first": _first(shown),
+        "alike": [each.rule.label for each in found.alike],
+        "two": int(shown.run.sizes.max()) == 2,
     }
+
+
+def _first(shown):
+    """The first term with a weight: the unit where no scale is known."""
+    return next(
+        (name for name, w in zip(shown.run.names, shown.fit.weights, strict=True) if w),
+        shown.run.names[0],
+    )
 
 
 # Where the scale of the weights comes from, by what told it.
@@ -58,7 +68,7 @@ def _say_convention(figures):
         eps = (
             f" plus {number(figures['eps'])}"
             if figures["eps_found"]
-            else " (what is added to it is too small to be told from 0)"
+            else " (what is added to it cannot be told)"
         )
     weights = f", weights {listing(figures['weights'])}" if figures["several"] else ""
     said = (
@@ -67,7 +77,14 @@ def _say_convention(figures):
         f"within {number(figures['error'], 2)}."
     )
     if figures["ambiguous"]:
-        said += " Some terms move together, so that other weights would fit as well."
+        said += (
+            " In groups of two advantages tell no more of the weights than which answer of a pair "
+            "they favour; other weights would fit as well."
+            if figures["two"]
+            else " Some terms move together, so that other weights would fit as well."
+        )
+    if figures["alike"]:
+        said += f" On these groups this cannot be told from: {'; '.join(figures['alike'])}."
     return f"{said} {_SCALES[figures['scale']].format(first=named(figures['first']))}"
 
 
@@ -168,6 +185,8 @@ def _say_unread(figures):
 def log_disagrees(shown):
     """A logged mean reward that is not the mean of the completions of that step."""
     if shown.log is None or "reward" not in shown.log or shown.fit.scale in ("unknown", "assumed"):
+        return None
+    if shown.log.stride > 1:  # a record is the mean of several steps, a file holds one of them
         return None
     logged = shown.log.at("reward", shown.series.steps)
     apart = np.abs(logged - shown.series.reward)

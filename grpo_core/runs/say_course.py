@@ -50,12 +50,17 @@ def _say_hacked(figures):
             f"The reward and the task part at step {turn.step}. {moved} (means before and from "
             f"that step on): what is rewarded is no longer what is wanted."
         )
+    before, after = number(turn.reward_before, 3), number(turn.reward_after, 3)
+    seems = (
+        f" The total reward rose from {before} to {after}, which by itself looks like progress."
+        if turn.reward_after > turn.reward_before
+        else f" The total reward went from {before} to {after}."
+    )
     return (
         f"{named(term)} is being hacked, and step {turn.step} is the turn. From there on "
         f"{named(term)} makes {percent(turn.share_after)} of the spread of the total reward within "
         f"groups, before it {percent(max(turn.share_before, 0.0))}. {moved} (means before and "
-        f"from the turn on). The total reward went from {number(turn.reward_before, 3)} to "
-        f"{number(turn.reward_after, 3)}, which by itself looks like progress."
+        f"from the turn on).{seems}"
     )
 
 

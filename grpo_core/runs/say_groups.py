@@ -26,6 +26,7 @@ def tied(shown):
         "recounted": float(np.mean(recounted[known])),
         "never": bool(np.all(at[known] == 0)),
         "agrees": bool(np.max(np.abs(at - recounted)[known]) < 1e-6),
+        "stride": shown.log.stride,
     }
 
 
@@ -45,6 +46,11 @@ def _say_tied(figures):
             "of equal rewards is not always that reward, which leaves a standard deviation just "
             "above the 0 that the trainer looks for."
         )
+    if figures["stride"] > 1:
+        return (
+            f"{said} The log has a record every {figures['stride']} steps, the mean of all of "
+            f"them: {figures['name']} is {percent(figures['logged'])} on average."
+        )
     return (
         f"{said} The log reports another share: {figures['name']} is "
         f"{percent(figures['logged'])} on average, recounted it is "
@@ -57,10 +63,7 @@ def residue(shown):
     found = shown.fit
     if shown.run.advantages is None or not found.residue > 0:
         return None
-    own = np.max(
-        np.abs(np.where(shown.run.present, np.nan_to_num(shown.run.advantages), 0)), axis=1
-    )
-    own = np.where(found.tied, own, 0.0)
+    own = np.where(found.tied, np.nan_to_num(shown.run.largest_advantages), 0.0)
     return {
         "group": int(np.argmax(own)),
         "residue": found.residue,

@@ -3,14 +3,15 @@
 S scored steps, Q groups, G completions, K terms. Everything is recounted from the completions.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..attribution import spread_shares
 from ..errors import ScenarioError
 from ..numerics import total
+from .by_step import BySteps
 from .run import tied_groups, total_rewards
 
 
@@ -58,14 +59,27 @@ class Series:
     correlation: np.ndarray
 
 
-# Names that trainers' examples give to the reward that is the task itself.
-TASK_NAMES = ("correct", "accura", "acc", "task", "success", "solve", "pass", "answer", "exact")
+# Words in the name of a reward or measure that is the task itself, the surest first, and words
+# that say that it is not.
+TASK_WORDS = (
+    *("correctness", "correct", "accuracy", "acc", "task", "success", "solved", "solve"),
+    *("exact", "answer", "verifier", "pass", "math"),
+)
+NOT_TASK_WORDS = {"format", "penalty", "incorrect", "wrong", "length", "bonus", "style", "overlong"}
 
 
 def guess_task(run):
     """Name of the term or measure that is the task, most likely; the first term if none tells."""
-    names = (*run.names, *run.measures)
-    likely = [name for hint in TASK_NAMES for name in names if hint in name.lower()]
+    words = {
+        name: set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
+        for name in (*run.names, *run.measures)
+    }
+    likely = [
+        name
+        for hint in TASK_WORDS
+        for name, own in words.items()
+        if hint in own and not own & NOT_TASK_WORDS
+    ]
     return likely[0] if likely else run.names[0]
 
 
@@ -78,6 +92,7 @@ def values_of(run, name):
     raise ScenarioError(f"There is no reward or measure named {name!r} in this run.")
 
 
+@np.errstate(over="ignore", under="ignore", invalid="ignore")  # rewards beyond 1e154 have no square
 def series(run, weights, task):
     """The `Series` of a run under given weights of its terms.
 
@@ -90,24 +105,22 @@ def series(run, weights, task):
     """
     totals, worth = total_rewards(run, weights), values_of(run, task)
     scored = np.isfinite(totals) & run.present
-    step = np.searchsorted(run.every_step, run.steps)
-    by = _Steps(step, len(run.every_step))
+    by = BySteps(run)
     weighted = np.where(scored[..., None], np.nan_to_num(run.terms) * weights, 0.0)
     judged = np.isfinite(worth) & run.present
     right = judged & (worth > _middle(worth, judged))
     lengths = run.lengths if run.lengths is not None else np.full(run.present.shape, np.nan)
-    tied = tied_groups(run, totals)
+    tied = tied_groups(run, totals, weights)
     silent = tied_groups(run, np.where(judged, worth, np.nan))
     parts = _moments(weighted, np.where(scored, totals, 0.0), scored)
     task_mean, task_error = by.mean_and_error(worth, judged)
     return Series(
         steps=run.every_step,
-        groups=by.sums(np.ones(len(step))).astype(int),
+        groups=by.sums(np.ones(len(run.steps))).astype(int),
         completions=by.sums(run.sizes).astype(int),
         reward=by.mean(totals, scored),
         terms=np.stack(
-            [by.mean(run.terms[..., k], ~np.isnan(run.terms[..., k])) for k in range(len(weights))],
-            axis=1,
+            [by.mean(run.terms[..., k], run.known[..., k]) for k in range(len(weights))], axis=1
         ),
         task=task_mean,
         task_error=task_error,
@@ -119,40 +132,6 @@ def series(run, weights, task):
         shares=by.ratio(parts, total(parts, axis=1)),
         correlation=_correlation(by, totals, worth, scored & judged),
     )
-
-
-class _Steps:
-    """Sums and means over the completions of each step."""
-
-    def __init__(self, step, size):
-        self.step, self.size = step, size
-
-    def sums(self, per_group):
-        return np.bincount(self.step, per_group, minlength=self.size)
-
-    def mean(self, values, counts):
-        counts = counts & np.isfinite(values)
-        number = self.sums(counts.sum(axis=1))
-        sums = self.sums(np.where(counts, values, 0.0).sum(axis=1))
-        return np.divide(sums, number, out=np.full(self.size, np.nan), where=number > 0)
-
-    def mean_and_error(self, values, counts):
-        """Mean over completions, and its standard error from the spread of the groups' means."""
-        mean = self.mean(values, counts)
-        number = np.maximum(counts.sum(axis=1), 1)
-        own = np.where(counts, values, 0.0).sum(axis=1) / number
-        some = counts.any(axis=1)
-        groups = self.sums(some)
-        square = self.sums(np.where(some, np.square(own - np.nan_to_num(mean)[self.step]), 0.0))
-        error = np.sqrt(square / np.maximum(groups * (groups - 1), 1))
-        return mean, np.where(groups > 1, error, np.nan)
-
-    def ratio(self, parts, whole):
-        """Pooled shares: sums of parts (Q, K) over sums of wholes (Q,)."""
-        below = self.sums(whole)
-        above = np.stack([self.sums(part) for part in parts.T], axis=1)
-        safe = np.where(below > 0, below, 1.0)
-        return np.where(below[:, None] > 0, above / safe[:, None], np.nan)
 
 
 def _middle(values, counts):
@@ -176,17 +155,10 @@ def _correlation(by, totals, worth, both):
     return np.divide(across, below, out=np.full(by.size, np.nan), where=below > 1e-12)
 
 
-def group_shares(run, weights, q):
-    """Share of each term in the spread of one group's totals, (K,); 0 in a tied group."""
-    known = ~np.isnan(run.terms[q]) & run.present[q][:, None]
-    parts = np.where(known, run.terms[q], 0.0) * weights
-    scored = known.any(axis=1)[None]
-    return spread_shares(np.moveaxis(parts, -1, 0)[:, None, :], scored)[:, 0]
-
-
 LOGGED: Mapping[str, tuple[str, ...]] = {
     "reward": ("reward", "critic/rewards/mean", "critic/score/mean", "train/reward"),
-    "kl": ("kl", "actor/kl_loss", "actor/ppo_kl", "train/kl", "kl_penalty"),
+    # Not verl's actor/ppo_kl: that is the distance to the policy before the update.
+    "kl": ("kl", "actor/kl_loss", "actor/reward_kl_penalty", "train/kl", "kl_penalty"),
     "clip_share": ("clip_ratio/region_mean", "clip_ratio", "actor/pg_clipfrac", "ppo_clip_ratio"),
     "entropy": ("entropy", "actor/entropy", "approx_entropy"),
     "length": ("completions/mean_length", "completion_length", "response_length/mean"),

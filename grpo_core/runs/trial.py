@@ -1,9 +1,10 @@
 """Every rule tried on a run: its weights and its eps found, and how far it is off."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .precision import precision_of
 from .rules import RULES, Rule, judge
 from .run import groups_of, tied_groups, total_rewards
 from .weights import weights_of_advantages
@@ -12,7 +13,8 @@ KNOWN_EPS = (1e-9, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
 _FEW, _GROUPS = 300, 2000  # groups that all rules are tried on, and the likely ones again
 _LIKELY = 4
 _BEST = 0.9  # share of the groups that a rule is ranked by: a few damaged ones do not count
-_LARGEST_EPS = 0.02  # in units of the first weight; more is no eps but another rule
+_LARGEST_EPS = 0.05  # of what is divided by; more is no eps but another rule
+_BETTER = 0.5  # times the error of every other eps: one that is told
 _DIGITS = range(1, 7)
 _STEPS = 12
 _PASSES = 4  # of finding weights and eps in turn, where neither can be had alone
@@ -24,6 +26,8 @@ class Tried:
     """One rule on a run.
 
     ``error`` is the mean, over the 90% of groups that fit best, of a group's largest error.
+    ``eps_told`` says whether the advantages tell eps from 0 and from its other usual values,
+    ``eps_doubt`` how far off it may be.
     """
 
     rule: Rule
@@ -32,6 +36,8 @@ class Tried:
     fixed: np.ndarray
     ambiguous: bool
     eps: float
+    eps_told: bool
+    eps_doubt: float
     error: float
 
 
@@ -60,6 +66,9 @@ def tried_rules(run, weights=None, *, held=False):
 
 
 def _ranked(run, rules, weights, held):
+    # Of two scores one is left when the other is judged: there is no std to divide by.
+    pairs = np.all(np.sum(np.any(run.known, axis=-1), axis=1) <= 2)
+    rules = [rule for rule in rules if not (pairs and rule.shared == "none")]
     tried = [each for rule in rules if (each := _try(run, rule, weights, held)) is not None]
     return sorted(tried, key=lambda each: _rank(each, tried, weights))
 
@@ -76,48 +85,66 @@ def _some_steps(run, groups):
 
 def _try(run, rule, like, held):
     """A rule with the weights and the eps that suit it best, or with those that are held."""
-    best = None
+    tried = []
     for eps in _starts(rule):
         found = weights_of_advantages(run, rule, eps, like)
         if found is None:
             return None
         values, apart = like if held else found.values, rule.shared == "none" and not held
+        told, doubt = False, 0.0
         for _ in range(_PASSES if apart else 1):
             values = _refined(run, rule, values, eps) if apart else values
-            eps = _eps(run, rule, values) if rule.eps and rule.order == _SUM else eps
-        error = error_of(run, rule, values, eps)
-        if best is None or error < best.error:
-            best = Tried(
+            if rule.eps and rule.order == _SUM:
+                eps, doubt = _eps(run, rule, values)
+                told = eps > doubt
+        loose = found.ambiguous and like is None  # eps is in a unit that nothing tells
+        eps = eps if told or loose or not rule.eps or rule.order != _SUM else 0.0
+        tried.append(
+            Tried(
                 rule=rule, weights=values, absolute=found.absolute, fixed=found.fixed,
-                ambiguous=found.ambiguous, eps=eps, error=error,
-            )  # fmt: skip
-    return best
+                ambiguous=found.ambiguous, eps=eps, eps_told=told and not loose,
+                eps_doubt=doubt,
+                error=error_of(run, rule, values, eps),
+            )
+        )  # fmt: skip
+    best, *others = sorted(tried, key=lambda each: each.error)
+    told = all(best.error < _BETTER * other.error for other in others)
+    return replace(best, eps_told=told) if others else best
 
 
 def _starts(rule):
     """Values of eps to begin from; where terms are judged apart, each known one is tried."""
     apart = rule.order != _SUM
-    return KNOWN_EPS if apart and rule.eps else (0.0,)
+    return (0.0, *KNOWN_EPS) if apart and rule.eps else (0.0,)
 
 
 def _eps(run, rule, weights):
-    """Eps by ``1 / A``, which is linear in it: the median over the completions that tell."""
+    """Eps by ``1 / A``, which is linear in it, and how far off it may be.
+
+    The median over the completions that tell. It is told if it is above the spread of these
+    values, and above what the rounding of the advantages makes of a divisor of that size; an
+    eps that is no small part of the divisor would be another rule.
+    """
     without, one = (judge(run, rule, weights, eps) for eps in (0.0, 1.0))
     logged = np.where(run.present, np.nan_to_num(run.advantages), 0.0)
     tells = (np.abs(logged) > 0.05) & (without != 0) & (one != 0) & (without != one)
     if not tells.any():
-        return 0.0
-    with np.errstate(over="ignore", divide="ignore"):
-        found = (1 / logged[tells] - 1 / without[tells]) / (1 / one[tells] - 1 / without[tells])
-    middle = float(np.median(found))
-    doubt = 3 * float(np.median(np.abs(found - middle))) / np.sqrt(len(found))
-    return middle if doubt < middle < _LARGEST_EPS else 0.0
+        return 0.0, 0.0
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        inverse = 1 / one[tells] - 1 / without[tells]  # of the deviation
+        found = (1 / logged[tells] - 1 / without[tells]) / inverse
+        divisor = np.abs(1 / (inverse * without[tells]))
+    middle, size = float(np.median(found)), float(np.median(divisor))
+    rounding = precision_of(logged[tells]).of(1.0)
+    doubt = max(3 * float(np.median(np.abs(found - middle))), rounding * size)
+    middle = middle if 0 < middle < _LARGEST_EPS * size else 0.0
+    return middle, doubt
 
 
 def error_of(run, rule, weights, eps):
     """Mean of the largest error of a group, over the best of those that are not tied."""
     off = off_by(run, judge(run, rule, weights, eps))
-    counts = ~np.isnan(off) & ~tied_groups(run, total_rewards(run, weights))
+    counts = ~np.isnan(off) & ~tied_groups(run, total_rewards(run, weights), weights)
     if not counts.any():
         return np.inf
     ordered = np.sort(off[counts])
@@ -157,11 +184,15 @@ def _refined(run, rule, weights, eps):
     return best
 
 
+def fits_alike(each, best):
+    """Whether a rule fits about as well as the best one."""
+    return each.error <= 2 * best + 1e-6
+
+
 def _rank(each, tried, weights):
     """Fits alike go by what the totals say, then by how round the weights are."""
     least = min(one.error for one in tried)
-    alike = each.error <= 2 * least + 1e-6
-    if not alike:
+    if not fits_alike(each, least):
         return (1, each.error)
     disagrees = 0.0
     if each.absolute and weights is not None:
@@ -171,10 +202,10 @@ def _rank(each, tried, weights):
 
 
 def _digits(weights):
-    """How many digits it takes to write the weights to 1e-5."""
+    """How many digits it takes to write the weights to 5e-4, which advantages always tell."""
     scale = np.max(np.abs(weights))
     return next(
-        (n for n in _DIGITS if np.max(np.abs(rounded(weights, n) - weights)) <= 1e-5 * scale),
+        (n for n in _DIGITS if np.max(np.abs(rounded(weights, n) - weights)) <= 5e-4 * scale),
         len(_DIGITS) + 1,
     )
 

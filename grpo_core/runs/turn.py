@@ -2,8 +2,10 @@
 
 The turn is the step that parts the share of the term best into a lower level before and a
 higher one after (least squares over all ways to cut the run in two). It counts as hacking if
-the term makes most of the spread after it, and then the term rises and the task falls by more
-than their noise allows.
+the term's share rises by a good part to most of the spread, and if then the term rises and the
+task falls: by a good part of its level, and by more than noise allows. Steps that follow each
+other are alike (prompts of a like difficulty, a policy that wanders), so that their noise is
+read with fewer steps than there are: n (1 - r) / (1 + r), r the correlation of neighbours.
 """
 
 from dataclasses import dataclass
@@ -13,8 +15,11 @@ import numpy as np
 from .series import Series
 
 _FEW = 3  # scored steps on each side of a cut
-_SIGMA = 3.0  # standard errors that a change has to exceed
-_MOST = 0.5  # of the spread
+_SIGMA = 4.0  # standard errors that a change has to exceed; the cut itself was chosen
+_MOST = 0.5  # of the spread, after the turn
+_RISE = 0.2  # of the spread, across it
+_FALL = 0.25  # of the task's level before
+_ALIKE = 0.95  # most correlation of neighbours that is reckoned with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +57,8 @@ def turns(shown: Series, names, task):
     shown : Series
     names : sequence of str
     task : str
-        Where the task is a measure and there is one term, that term's value stands for its
-        share.
+        Where the task is a measure and there is one term, there are no shares: the task's own
+        level is cut in two.
 
     Returns
     -------
@@ -63,17 +68,18 @@ def turns(shown: Series, names, task):
     for k, name in enumerate(names):
         if name == task or len(shown.steps) < 2 * _FEW:
             continue
-        level = shown.shares[:, k] if len(names) > 1 else -shown.task
-        cut = level_cut(level)
+        alone = len(names) == 1
+        cut = level_cut(shown.task if alone else shown.shares[:, k])
         if cut is None:
             continue
         turn = _at(shown, k, cut)
-        takes_over = len(names) == 1 or (
-            turn.share_after > _MOST and turn.share_before < turn.share_after
+        took_over = alone or (
+            turn.share_after > _MOST and turn.share_after - turn.share_before > _RISE
         )
-        rises = _moved(shown.terms[:, k], cut) > _SIGMA
-        falls = _moved(shown.task, cut) < -_SIGMA
-        if takes_over and rises and falls:
+        fell = turn.task_before - turn.task_after > _FALL * abs(turn.task_before)
+        rises = moved(shown.terms[:, k], cut, alike=False) > _SIGMA
+        falls = moved(shown.task, cut) < -_SIGMA
+        if took_over and fell and rises and falls:
             found.append(turn)
     return sorted(found, key=lambda turn: turn.task_after - turn.task_before)
 
@@ -96,15 +102,29 @@ def level_cut(values):
     return int(known[cuts[np.argmax(between)]]) if np.max(between) > 0 else None
 
 
-def _moved(values, cut):
-    """Change of the mean across a cut, in its standard errors."""
-    left, right = values[:cut], values[cut:]
-    left, right = left[np.isfinite(left)], right[np.isfinite(right)]
-    if min(len(left), len(right)) < _FEW:
+def moved(values, cut, *, alike=True):
+    """Change of the mean across a cut, in its standard errors.
+
+    Neighbours count as alike unless told otherwise: a term that keeps rising after the turn is
+    no noise.
+    """
+    sides = [side[np.isfinite(side)] for side in (values[:cut], values[cut:])]
+    if min(map(len, sides)) < _FEW:
         return 0.0
-    error = np.sqrt(np.var(left, ddof=1) / len(left) + np.var(right, ddof=1) / len(right))
-    change = float(np.mean(right) - np.mean(left))
-    return change / max(error, 1e-12 * max(np.max(np.abs(values[np.isfinite(values)])), 1e-300))
+    correlation = _of_neighbours(sides) if alike else 0.0
+    fewer = (1 - correlation) / (1 + correlation)
+    error = np.sqrt(sum(np.var(side, ddof=1) / max(len(side) * fewer, 1.0) for side in sides))
+    change = float(np.mean(sides[1]) - np.mean(sides[0]))
+    least = 1e-12 * max(np.max(np.abs(np.concatenate(sides))), 1e-300)
+    return change / max(error, least)
+
+
+def _of_neighbours(sides):
+    """Correlation of following values around the mean of their side, from 0 to `_ALIKE`."""
+    apart = [side - np.mean(side) for side in sides]
+    square = sum(np.sum(np.square(side)) for side in apart)
+    across = sum(np.sum(side[:-1] * side[1:]) for side in apart)
+    return float(np.clip(across / square, 0.0, _ALIKE)) if square > 0 else 0.0
 
 
 def _at(shown, k, cut):

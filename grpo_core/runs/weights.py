@@ -12,9 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numerics import total
+from .by_step import BySteps
 from .rules import RULES, judge, of_terms
 
 _ALIKE = 1e-9  # an eigenvalue below this, of a sum of 1, is 0
+_NOTHING = 1e-6  # of the part of the largest term; what is less is no weight but rounding
+_TURNS, _HEAD_START = 5000, 5.0  # of the perceptron: turns, and the size that it starts with
 _ROUNDS = 3  # of leaving out groups that do not fit
 _OUTLIER = 20.0  # times the median of what does not fit
 _MOST = 0.8  # of the groups has to fit for the others to be left out
@@ -58,6 +61,7 @@ def weights_of_advantages(run, rule, eps=0.0, like=None):
     find = _least_squares if rule.power else _direction
     found, ambiguous = find(run, rule, unit, logged, start[fixed])
     values = np.zeros(len(size))
+    found = np.where(np.abs(found) > _NOTHING * np.max(np.abs(found)), found, 0.0)
     values[fixed] = found / size[fixed]
     if not rule.power:
         values = in_first(values)
@@ -66,7 +70,7 @@ def weights_of_advantages(run, rule, eps=0.0, like=None):
 
 def in_first(values):
     """Weights in units of the size of the first that is not 0."""
-    shown = np.nonzero(np.abs(values) > 1e-9 * np.max(np.abs(values), initial=0.0))[0]
+    shown = np.nonzero(values)[0]
     return values / np.abs(values[shown[0]]) if shown.size else values
 
 
@@ -82,11 +86,9 @@ def _features(run, rule, eps):
 
 def _step_means(run, values):
     """Mean over the completions of each group's step, (Q, 1, K)."""
-    step = np.searchsorted(run.every_step, run.steps)
-    counts = np.bincount(step, run.sizes)
-    sums = np.zeros((len(counts), values.shape[-1]))
-    np.add.at(sums, step, np.sum(np.where(run.present[..., None], values, 0.0), axis=1))
-    return (sums / np.maximum(counts, 1)[:, None])[step][:, None, :]
+    by = BySteps(run)
+    each = [by.mean(column, run.present) for column in np.moveaxis(values, -1, 0)]
+    return np.nan_to_num(np.stack(each, axis=1))[by.step][:, None, :]
 
 
 def _least_squares(run, rule, unit, logged, start):
@@ -106,7 +108,7 @@ def _direction(run, rule, unit, logged, start):
     """Weights up to a factor, from the parts of D w that are not along A."""
     block = np.arange(len(run.steps))
     if rule.shared == "step":
-        block = np.searchsorted(run.every_step, run.steps)
+        block = run.step_index
     keep = np.sum(np.square(logged), axis=1) > 0
     for _ in range(_ROUNDS):
         along = np.bincount(block, keep * np.sum(np.square(logged), axis=1))
@@ -124,9 +126,28 @@ def _direction(run, rule, unit, logged, start):
     ambiguous = len(values) > 1 and bool(values[1] <= _ALIKE)
     if ambiguous:  # every direction of a plane will do: the one nearest to what is known
         plane = vectors[:, values <= _ALIKE]
-        found = plane @ (plane.T @ start)
+        found = _ordering(unit, logged, keep, plane, plane @ (plane.T @ start))
     sign = np.sign(np.sum(logged * (unit @ found))) or 1.0
     return sign * found, ambiguous
+
+
+def _ordering(unit, logged, keep, plane, found):
+    """The direction in a plane nearest to a given one that orders completions as logged.
+
+    A perceptron on the groups: what lies along the advantages of a group has to be above 0.
+    """
+    along = np.einsum("qg,qgk->qk", logged, unit)[keep] @ plane
+    size = np.linalg.norm(along, axis=1)
+    along = along[size > 0] / size[size > 0, None]
+    at = plane.T @ found
+    at = at * _HEAD_START / max(np.linalg.norm(at), np.finfo(float).tiny)
+    for _ in range(_TURNS):
+        heights = along @ at
+        worst = int(np.argmin(heights)) if len(heights) else 0
+        if not len(heights) or heights[worst] > 0:
+            break
+        at = at + along[worst]
+    return plane @ at
 
 
 def _fitting(off, keep):
@@ -144,7 +165,7 @@ def weights_of_totals(run):
     if run.totals is None:
         return None
     known = run.present & ~np.isnan(run.totals)
-    return _explained(np.where(np.isnan(run.terms), 0.0, run.terms)[known], run.totals[known])
+    return _solved(np.where(np.isnan(run.terms), 0.0, run.terms)[known], run.totals[known])
 
 
 def weights_of_log(run, log):
@@ -159,7 +180,7 @@ def weights_of_log(run, log):
     logged = log.at("reward", steps)
     means = term_means(run, log)
     known = np.isfinite(logged) & np.all(np.isfinite(means), axis=1)
-    return _explained(means[known], logged[known])
+    return _solved(means[known], logged[known])
 
 
 def scale_of_log(run, log, direction):
@@ -169,25 +190,21 @@ def scale_of_log(run, log, direction):
     logged = log.at("reward", run.every_step)
     own = total(term_means(run, log) * direction, axis=1)
     known = np.isfinite(logged) & np.isfinite(own)
-    found = _explained(own[known][:, None], logged[known])
+    found = _solved(own[known][:, None], logged[known])
     return None if found is None else float(found[0])
 
 
 def term_means(run, log=None):
     """Mean of each term by step, (S, K): as logged where it is, else of the file's own scores."""
-    step = np.searchsorted(run.every_step, run.steps)
-    known = ~np.isnan(run.terms) & run.present[..., None]
-    columns = []
+    by, columns = BySteps(run), []
     for k, name in enumerate(run.names):
-        counts = np.bincount(step, known[..., k].sum(axis=1))
-        sums = np.bincount(step, np.where(known[..., k], run.terms[..., k], 0.0).sum(axis=1))
-        own = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+        own = by.mean(run.terms[..., k], run.known[..., k])
         logged = own if log is None else log.at(f"rewards/{name}/mean", run.every_step)
         columns.append(np.where(np.isfinite(logged), logged, own))
     return np.stack(columns, axis=1)
 
 
-def _explained(matrix, wanted):
+def _solved(matrix, wanted):
     """Least-squares solution if it is unique and explains everything, else None."""
     if len(wanted) < matrix.shape[1]:
         return None

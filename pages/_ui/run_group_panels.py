@@ -163,9 +163,16 @@ def _open(run, found, q):
         every = len(step) > 1 and st.button(
             "Open the whole step", key="run_open_step", on_click=_load, args=(run, found, step)
         )
+    by_step = found.fit.rule is not None and found.fit.rule.by_step
+    alone = (
+        " This run judges a step as a whole: by itself the group gets other advantages than in "
+        "the run. The whole step gets the same."
+        if by_step and len(step) > 1
+        else ""
+    )
     st.caption(
         "As the example of every page, under the convention found here; what advantages do not "
-        f"tell is taken from {literal(source)}."
+        f"tell is taken from {literal(source)}.{alone}"
     )
     if runs.runs().error:
         return

@@ -14,6 +14,7 @@ from .trainer_text import MAX_CHARACTERS
 
 _ICONS = {"note": "○", "warning": "▲", "error": "■"}
 _FIRST = 4  # findings that are seen at once
+_COLUMNS = 60  # that can be given another role
 _OPTIONS = 5_000  # steps that a slider offers one by one
 
 
@@ -219,7 +220,7 @@ def _roles(run):
     with st.form(f"run_roles_{run.key}", border=False):
         chosen = {}
         ordered = sorted(run.opened.columns, key=lambda column: not column.asked)
-        for column in ordered[:60]:
+        for column in ordered[:_COLUMNS]:
             now = run.roles.get(column.name, column.role)
             mark = " (a guess)" if column.asked else ""
             chosen[column.name] = st.selectbox(
@@ -229,6 +230,8 @@ def _roles(run):
                 format_func=_ROLE_WORDS.get,
                 key=f"run_role_{run.key}_{column.name}",
             )
+        if ordered[_COLUMNS:]:
+            st.caption(f"{len(ordered) - _COLUMNS:,} more columns are read as they were guessed.")
         if st.form_submit_button("Read again with these"):
             state.touch()
             runs.take_roles(run, chosen)

@@ -28,15 +28,17 @@ PATH = "path"  # the key of the run that the command line names
 class Held:
     """One open run: what was read, and the reader's choices about it.
 
-    ``roles`` are the choices that differ from the guesses, ``weights`` those typed in. What
-    follows from all of it is kept in ``made`` until a choice changes. ``jumps`` counts how often
-    another group was shown without a click into the table of groups, which then starts anew.
+    ``path`` is where it lies on the server, '' of an upload. ``roles`` are the choices that
+    differ from the guesses, ``weights`` those typed in. What follows from all of it is kept in
+    ``made`` until a choice changes. ``jumps`` counts how often another group was shown without
+    a click into the table of groups, which then starts anew.
     """
 
     key: str
     label: str
     survey: Survey
     opened: OpenedRun
+    path: str = ""
     settings: str = ""
     roles: dict = field(default_factory=dict)
     weights: tuple[float, ...] | None = None
@@ -80,7 +82,9 @@ def _read_path(path):
 
 def read_again():
     """Forget what was read from the command line's path, which may have grown since."""
-    _read_path.clear()
+    path = path_of(sys.argv)
+    _read_path.clear(path)
+    _explained_path.clear(path)
     here = runs()
     here.held.pop(PATH, None)
     here.error = ""
@@ -99,13 +103,14 @@ def held(key):
     here = runs()
     if key not in here.held:
         row = BUNDLED.get(key)
+        path = path_of(sys.argv) if row is None else row.path
         try:
-            survey, opened = _read_path(path_of(sys.argv) if row is None else row.path)
+            survey, opened = _read_path(path)
         except RunFileError as error:
             here.error = str(error)
             return None
         settings = "" if row is None else row.settings
-        here.held[key] = Held(key, labels()[key], survey, opened, settings)
+        here.held[key] = Held(key, labels()[key], survey, opened, path, settings)
     return here.held[key]
 
 
@@ -150,7 +155,7 @@ def explained(run) -> Explained:
     task = run.task if run.task in names else None
     choices = (id(run.opened), run.weights, task)
     if run.made is None or run.made[0] != choices:
-        found = _explained(run.opened, run.label, run.weights, task)
+        found = _explained(run, task)
         run.made = (choices, *found)
     return run.made[1]
 
@@ -161,11 +166,11 @@ def said(run):
     return run.made[2]
 
 
-def _explained(opened, label, weights, task):
-    """Shared between sessions for a run that is: what ships is explained once."""
-    if any(opened is each for each in _shipped()) and weights is None and task is None:
-        return _explained_once(label, opened)
-    return _made(opened, label, weights, task)
+def _explained(run, task):
+    """Shared between sessions for a run on the server that is read as it was guessed."""
+    if run.path and not run.roles and run.weights is None and task is None:
+        return _explained_path(run.path, run.label)
+    return _made(run.opened, run.label, run.weights, task)
 
 
 def _made(opened, label, weights, task):
@@ -173,13 +178,9 @@ def _made(opened, label, weights, task):
     return found, say(found)
 
 
-@st.cache_resource(show_spinner=False)
-def _explained_once(label, _opened):
-    return _made(_opened, label, None, None)
-
-
-def _shipped():
-    return [_read_path(row.path)[1] for row in BUNDLED.values()]
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _explained_path(path, _label):
+    return _made(_read_path(path)[1], _label, None, None)
 
 
 def prompts_of(run, step):

@@ -3,6 +3,8 @@
 import numpy as np
 
 from grpo_core.runs.run import total_rewards
+from grpo_core.runs.say_course import ends
+from grpo_core.runs.series import values_of
 
 from .numbers import number
 from .run_tables import groups_table
@@ -23,7 +25,7 @@ def first_step(found):
 
 def groups_of_step(found, step):
     """Table of a step's groups, counted from 0 within the step; the task by its name."""
-    frame = groups_table(found, step).drop(columns=["step"], errors="ignore")
+    frame = groups_table(found, step)
     frame["group"] = np.arange(len(frame))
     if found.task in found.run.names:
         frame["decided by"] = frame["decided by"].replace("task", found.task)
@@ -32,12 +34,21 @@ def groups_of_step(found, step):
 
 def first_group(found, step):
     """The group to look at first: one that shaping alone decides, else one that differs most."""
-    at = found.run.at(step)
-    totals = total_rewards(found.run, found.fit.weights)[at]
-    spread = np.nanmax(np.where(np.isfinite(totals), totals, -np.inf), axis=1) - np.nanmin(
-        np.where(np.isfinite(totals), totals, np.inf), axis=1
-    )
-    return int(at[int(np.argmax(np.where(np.isfinite(spread), spread, -1.0)))])
+    run, weights = found.run, found.fit.weights
+    at = run.at(step)
+    totals = total_rewards(run, weights)[at]
+    task = np.where(run.present, values_of(run, found.task), np.nan)[at]
+    of_total, of_task = _spread(totals), _spread(task)
+    shaped = (of_task == 0) & (of_total > 0)
+    return int(at[int(np.argmax(np.where(shaped | ~shaped.any(), of_total, -1.0)))])
+
+
+def _spread(values):
+    """Highest less lowest of each row, 0 where fewer than two are known."""
+    known = np.isfinite(values)
+    high = np.max(np.where(known, values, -np.inf), axis=1)
+    low = np.min(np.where(known, values, np.inf), axis=1)
+    return np.where(known.sum(axis=1) > 1, high - low, 0.0)
 
 
 _ENDS = (
@@ -63,12 +74,11 @@ def ends_row(found, other=None):
 
 
 def _ends(values):
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return ""
-    n = max(len(known) // 4, 1)
-    first, last = number(np.mean(known[:n]), 3), number(np.mean(known[-n:]), 3)
-    return f"{first} → {last}" if len(known) > 1 else first
+    found = ends(values)
+    if found is None:
+        known = values[np.isfinite(values)]
+        return number(known[0], 3) if known.size else ""
+    return f"{number(found[0], 3)} → {number(found[1], 3)}"
 
 
 def formatted(frame):
@@ -155,19 +165,3 @@ def group_words(found, q):
     if found.task in run.names and found.task not in differing and differing:
         return f"{spread}. All are equal in {visible(found.task, 30)}: shaping alone decides here."
     return f"{spread}, apart in {', '.join(differing)}."
-
-
-__all__ = [
-    "advantage_of",
-    "advantages_line",
-    "completion_line",
-    "ends_row",
-    "first_group",
-    "first_step",
-    "formatted",
-    "group_words",
-    "groups_of_step",
-    "largest_advantage",
-    "nearest_step",
-    "order_of",
-]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from grpo_core.runs.run import total_rewards
-from grpo_core.runs.series import group_shares
 from pages._ui.run_tables import (
     completions_table,
     every_table,
@@ -106,8 +105,9 @@ def test_what_decides_a_group_is_what_has_the_largest_share():
     run = hacked()
     table = every_table(run)["groups"]
     for q in range(len(table)):
-        shares = group_shares(run.run, run.fit.weights, q)
-        wanted = ("task", "bonus")[int(np.argmax(shares))]
+        parts = run.run.terms[q] * run.fit.weights
+        apart = parts.sum(axis=1) - parts.sum(axis=1).mean()
+        wanted = ("task", "bonus")[int(np.argmax(apart @ parts))]  # largest covariance
         said = "nothing" if run.fit.tied[q] else wanted
         assert table["decided by"][q] == said
     assert set(table["decided by"]) >= {"task", "bonus"}

@@ -129,8 +129,8 @@ def test_the_exact_number_is_the_tooltip():
 
 
 def test_texts_may_share_a_scale():
-    alone = coloured_text(["a"], [0.5], LIGHT, title="")
-    shared = coloured_text(["a"], [0.5], LIGHT, title="", largest=1.0)
+    alone = coloured_text(["a"], [0.5], LIGHT, title="value")
+    shared = coloured_text(["a"], [0.5], LIGHT, title="value", largest=1.0)
     assert LIGHT.diverging[-1] in alone
     assert "+0.5" in alone
     assert "+1" in shared

@@ -9,7 +9,7 @@ from grpo_core.presets import PRESETS
 from grpo_core.runs.example import GroupTokens, example
 from grpo_core.runs.explain import RUN_FINDINGS, explain, say
 from grpo_core.runs.run import Run, RunLog
-from grpo_core.runs.series import group_shares, guess_task, logged, series
+from grpo_core.runs.series import guess_task, logged, series
 from grpo_core.runs.turn import level_cut, turns
 
 from .judged_runs import made_run, recorded, with_fields
@@ -63,7 +63,6 @@ def test_shares_sum_to_one_and_may_be_negative():
     terms = np.stack([np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])], axis=-1)
     run = Run(steps=[0], present=np.ones((1, 2)), names=("a", "b"), terms=terms)
     np.testing.assert_allclose(series(run, np.array([1.0, 0.5]), "a").shares, [[2.0, -1.0]])
-    np.testing.assert_allclose(group_shares(run, np.array([1.0, 0.5]), 0), [2.0, -1.0])
 
 
 @pytest.mark.parametrize(("step", "share"), [(73, 0.1), (77, 0.46), (81, 0.87)])
@@ -87,6 +86,10 @@ def test_absent_completions_count_nowhere():
         (("format", "accuracy_reward"), "accuracy_reward"),
         (("length", "correctness"), "correctness"),
         (("a", "b"), "a"),
+        (("incorrect_penalty", "accuracy_reward"), "accuracy_reward"),
+        (("format_correctness", "accuracy"), "accuracy"),
+        (("FormatReward", "AnswerReward"), "AnswerReward"),
+        (("accept_rate", "b"), "accept_rate"),
     ],
 )
 def test_the_task_is_guessed_by_its_name_and_is_else_the_first_term(names, task):
@@ -303,3 +306,81 @@ def test_no_group_is_refused():
 def test_a_run_that_does_not_fit_together_is_refused(fields, message):
     with pytest.raises(ScenarioError, match=message):
         small_run(**fields)
+
+
+def wandering_run(seed, S=60, weight=1.0, correlation=0.9):
+    """Nothing is hacked: the task's difficulty wanders, and a format is learned beside it."""
+    rng = np.random.default_rng(seed)
+    logit = np.zeros(S)
+    for s in range(1, S):
+        logit[s] = correlation * logit[s - 1] + 0.5 * rng.normal() * np.sqrt(1 - correlation**2)
+    shape = (S, 8, 8)
+    task = rng.random(shape) < (1 / (1 + np.exp(-logit)))[:, None, None]
+    form = rng.random(shape) < np.linspace(0.2, 0.9, S)[:, None, None]
+    terms = np.stack([task, form], axis=-1).astype(float).reshape(S * 8, 8, 2)
+    return Run(
+        steps=np.repeat(np.arange(S), 8), present=np.ones((S * 8, 8)),
+        names=("correct", "format"), terms=terms,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_a_task_that_wanders_beside_a_term_that_is_learned_is_not_called_hacked(weight):
+    weights = np.array([1.0, weight])
+    said = [
+        turns(series(run, weights, "correct"), run.names, "correct")
+        for run in map(wandering_run, range(40))
+    ]
+    assert not any(said)
+
+
+def test_a_total_that_fell_is_not_said_to_look_like_progress():
+    run = hacked_run()
+    terms = run.terms * [1.0, 0.001]
+    terms[..., 1] += 0.1 * (run.steps >= 30)[:, None] * np.arange(8)
+    small = Run(steps=run.steps, present=run.present, names=run.names, terms=terms)
+    said = [one.sentence for one in say(explain(small, weights=[1.0, 0.1]))]
+    for sentence in said:
+        assert ("looks like progress" in sentence) == ("The total reward rose" in sentence)
+
+
+def test_what_stands_at_an_absent_completion_changes_nothing():
+    present = [[1, 1], [1, 0], [1, 1]]
+    plain = small_run(present=present)
+    terms = plain.terms.copy()
+    terms[1, 1] = [99.0, -1e308]
+    loud = small_run(present=present, terms=terms)
+    weights = np.array([1.0, 0.5])
+    a, b = series(plain, weights, "correct"), series(loud, weights, "correct")
+    for name, value in vars(a).items():
+        np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
+
+
+def test_rewards_beyond_what_has_a_square_raise_no_warning():
+    terms = small_run().terms * 1e200
+    explained = explain(small_run(terms=terms), weights=[1.0, 0.5])
+    assert say(explained)
+
+
+def test_verls_distance_to_the_policy_before_is_no_distance_to_the_reference():
+    log = RunLog(np.arange(20), {"actor/ppo_kl": np.linspace(0.1, 3, 20)})
+    assert logged(log, "kl") is None
+
+
+def test_a_log_that_averages_over_steps_is_not_held_against_single_ones():
+    run = made_run("group_sample", [1.0, 0.2])
+    steps = run.every_step * 10
+    ten = with_fields(run, steps=run.steps * 10)
+    log = RunLog(steps, {"reward": np.zeros(20), "frac_reward_zero_std": np.full(20, 0.5)})
+    said = {one.code: one.sentence for one in say(explain(ten, log, weights=[1.0, 0.2]))}
+    assert "log_disagrees" not in said
+    assert "a record every 10 steps" in said.get("tied_recounted", "a record every 10 steps")
+
+
+def test_a_single_reward_normalised_over_the_batch_opens_with_that_normalisation():
+    run = made_run("apart_batch", [1.0], G=4)
+    shown = explain(run)
+    step = run.at(3)
+    if shown.fit.rule.batch:
+        result = evaluate(example(shown, step))
+        np.testing.assert_allclose(result.advantages, run.advantages[step], atol=1e-3)

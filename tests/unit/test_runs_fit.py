@@ -221,3 +221,70 @@ def test_a_log_of_another_run_does_not_set_the_scale():
     rng = np.random.default_rng(3)
     log = RunLog(run.every_step, {"reward": rng.normal(size=len(run.every_step))})
     assert fit(run, log).scale == "unknown"
+
+
+@pytest.mark.parametrize("weights", [[1.0, 0.2], [1.0, -0.5], [1.0, 0.3, 0.2], [1.0, 0.2, -0.5]])
+def test_in_groups_of_two_without_a_log_the_weights_order_every_pair_as_logged(weights):
+    found = fit(made_run("group_sample", weights, G=2))
+    assert found.rule is RULES["group_sample"]
+    assert found.ambiguous
+    assert not found.eps_found
+    assert len(found.misfits) <= 1
+
+
+def bfloat16(values):
+    """Rounded to eight bits, as training in half precision logs them."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return (((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)).astype(float)
+
+
+ROUNDED = {
+    "bfloat16": bfloat16,
+    "float16": lambda values: values.astype(np.float16).astype(float),
+    "four decimals": lambda values: np.round(values, 4),
+    "two decimals": lambda values: np.round(values, 2),
+    "four digits": lambda values: np.vectorize(lambda v: float(f"{v:.4g}"))(values),
+}
+
+
+@pytest.mark.parametrize("how", ROUNDED)
+@pytest.mark.parametrize("rule", ["group_sample", "mean_only", "apart_sample", "batch_sample"])
+def test_advantages_that_were_rounded_still_tell_the_rule_and_no_group_is_a_misfit(rule, how):
+    run = made_run(rule, [1.0, 0.3])
+    found = fit(with_fields(run, advantages=ROUNDED[how](run.advantages)))
+    assert RULES[rule] in (found.rule, *(each.rule for each in found.alike))
+    assert not found.misfits.size
+    np.testing.assert_allclose(found.weights / found.weights[0], [1.0, 0.3], rtol=0.03)
+    assert not found.eps_found or found.eps == 1e-4
+
+
+def test_eps_is_told_also_where_the_first_weight_is_small():
+    # 1e-4 over a first weight of 1e-3: a tenth of it, and little of what is divided by.
+    found = fit(made_run("group_sample", [1e-3, 1.0]))
+    assert found.eps == pytest.approx(0.1, rel=0.01)
+    assert found.error < 1e-5
+
+
+def test_a_first_weight_of_zero_is_zero_and_the_next_is_the_unit():
+    found = fit(made_run("group_sample", [0.0, 0.3, 0.6]))
+    np.testing.assert_allclose(found.weights, [0.0, 1.0, 2.0], rtol=1e-4)
+    assert found.weights[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "G", "other"),
+    [
+        ("leave_one_out", 2, "mean_only"),  # r - r' and half of it: a factor of 2
+        ("group_population", 2, "mean_only"),  # of 0 and 1: -1 and 1, whatever is done
+    ],
+)
+def test_rules_that_cannot_be_told_apart_are_named(rule, G, other):
+    found = fit(made_run(rule, [1.0], G=G, eps=0.0))
+    assert {found.rule.key, *(each.rule.key for each in found.alike)} >= {rule, other}
+
+
+def test_what_is_summed_tells_the_rounding_of_a_tied_group():
+    # 0.1 + 0.2 - 0.3 is 5.6e-17, and 0 + 0 + 0 is 0: the same total.
+    terms = np.array([[[0.1, 0.2, -0.3], [0.0, 0.0, 0.0]]])
+    run = Run(steps=[0], present=np.ones((1, 2)), names=("a", "b", "c"), terms=terms)
+    assert fit(run, weights=[1.0, 1.0, 1.0]).tied.tolist() == [True]

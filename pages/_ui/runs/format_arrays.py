@@ -1,6 +1,7 @@
 """Our own layout: arrays per token in npz, JSON or JSON Lines, as `layout_text` describes it."""
 
 import functools
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,8 +184,18 @@ def _pieces(file, k, batch, i):
     return pieces_of(ids, _text(batch.completions, i), _vocabulary(file, k))
 
 
-@functools.lru_cache(maxsize=64)
+# What the tokens of a file were found to read, by its batches; it goes with the file.
+_LEARNT = weakref.WeakKeyDictionary()
+
+
 def _vocabulary(file, k):
+    of_file = _LEARNT.setdefault(file, {})
+    if k not in of_file:
+        of_file[k] = _learnt_of(file, k)
+    return of_file[k]
+
+
+def _learnt_of(file, k):
     batch = batch_again(file, k)
     ids = batch.arrays["token_ids"]
     rows = [row[valid] for row, valid in zip(ids, batch.mask, strict=True)]

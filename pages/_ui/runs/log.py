@@ -51,7 +51,7 @@ def read_log(source):
     table = table.reshape(len(kept), len(names))
     known = np.any(~np.isnan(table), axis=0)
     values = {name: table[:, at] for at, name in enumerate(names) if known[at]}
-    return RunLog(np.array([int(record["step"]) for record in kept]), values)
+    return RunLog(np.array([int(_number(record["step"])) for record in kept]), values)
 
 
 def parsed(source):

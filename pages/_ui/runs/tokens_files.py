@@ -1,7 +1,8 @@
 """Files of our own layout: the batches of an npz, of a JSON document or of JSON Lines."""
 
-import functools
+import collections
 import struct
+import weakref
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ _BROKEN = (
 
 
 SMALL = 16_000_000  # bytes of a batch of which several are held ready
+FEW = 4  # of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +75,30 @@ def first_pass(source, kind, keep):
 def batch_again(file, k):
     """A batch of a file, read again; the last few are held ready, of large ones the last one.
 
-    Completions of a group, and the uses of a batch, are asked for one after the other.
+    Completions of a group, and the uses of a batch, are asked for one after the other. What is
+    held goes with its file: nothing of an upload outlives the session that it belongs to.
     """
-    return (_small if file.bytes <= SMALL else _large)(file, k)
+    batches = _HELD.setdefault(file, {})
+    found = batches.get(k)
+    if found is None:
+        found = batches[k] = _again(file, k)
+        _RECENT.append((weakref.ref(file), k, file.bytes))
+        _forget_old()
+    return found
+
+
+# Batches by their file, and in the order in which they were read.
+_HELD = weakref.WeakKeyDictionary()
+_RECENT = collections.deque()
+
+
+def _forget_old():
+    """Let go of the oldest batches, until those left are few and small; the newest stays."""
+    while len(_RECENT) > 1 and (len(_RECENT) > FEW or sum(row[2] for row in _RECENT) > FEW * SMALL):
+        of, k, _ = _RECENT.popleft()
+        file = of()
+        if file is not None:
+            _HELD.get(file, {}).pop(k, None)
 
 
 def _again(file, k):
@@ -86,10 +109,6 @@ def _again(file, k):
         return batch_of(npz_fields(source), source.name)
     items = documents(source)
     return batch_of(items[place], _position(source, place, items))
-
-
-_small = functools.lru_cache(maxsize=4)(_again)
-_large = functools.lru_cache(maxsize=1)(_again)
 
 
 def _each(source, kind, skipped):
