@@ -125,8 +125,9 @@ def _without_noise(log, evaluation):
 
 def _kl_inside(evaluation):
     options = evaluation.scenario.conventions["kl"].options
-    felt = options["beta"] and np.any(evaluation.kl[evaluation.valid])
-    return options["place"] if felt and options["place"] != "objective" else ""
+    where = options.get("place", "objective")
+    felt = options.get("beta", 0) and np.any(evaluation.kl[evaluation.valid])
+    return where if felt and where != "objective" else ""
 
 
 def _judged(evaluation):

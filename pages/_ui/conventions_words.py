@@ -88,8 +88,9 @@ def differs_line(row, scenario, base):
 def kl_words(conventions):
     """Which KL is meant by a mean of it: the estimator, and over what it is averaged."""
     estimator = conventions.variant("kl").label
-    weighted = _WEIGHTED[conventions["kl"].options["weight"]]
-    return f"{estimator}{weighted}, {AVERAGED[conventions['aggregation'].variant]}"
+    weight = conventions["kl"].options.get("weight", "none")
+    row = conventions.variant("aggregation")
+    return f"{estimator}{_WEIGHTED.get(weight, '')}, {AVERAGED.get(row.key, row.label)}"
 
 
 def cause_line(row, scenario, base):

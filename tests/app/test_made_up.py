@@ -20,7 +20,7 @@ REPLACED = {"Process_rewards": ("advantage",), "Shaping": ("rewards", "advantage
 def test_a_made_up_row_is_shown_on_the_pages(monkeypatch, stage, row):
     made_up.add(monkeypatch, stage, row)
     app = start(encode(SCENARIO.choose(stage, row.key)))
-    for page in MENU.values():
+    for page in (row for row in MENU.values() if row.example):
         if stage in REPLACED.get(page.key, ()):
             continue
         app = visit(app, page)
