@@ -11,9 +11,7 @@ file holds the same, the parts that are not arrays as JSON.
 
 import io
 import json
-import struct
 import zipfile
-import zlib
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from grpo_core.arrays import as_array
 
 from .documents import assembled, check_table, laid_out, listed_arrays, said, with_infinities
 from .limits import check_lists, check_sizes
-from .npz_member import BadMember, read_member
+from .npz_member import BROKEN_ZIP, BadMember, read_member
 
 FORMAT = "grpo-explorer 1"
 JSON_LIMIT = 20_000_000  # characters
@@ -30,16 +28,6 @@ NPZ_LIMIT = 20_000_000  # bytes, unpacked
 
 _PARTS = ("format", "arrays", "float32", "conventions", "terms", "texts", "drift")
 _ABOUT = ("title", "teaches", "order", "source")  # what the shipped examples say of themselves
-# RuntimeError: a password, or an unknown compression.
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-)
 _OTHER_NAMES = {"loss": "logged_loss"}  # in the npz files that trainers' recorders write
 
 
@@ -133,7 +121,7 @@ def scenario_from_npz(data):
             members = _members(archive)
     except ScenarioError:
         raise
-    except _BROKEN:
+    except BROKEN_ZIP:
         raise ScenarioError("The file is not an npz file, or it is damaged.") from None
     document = document_from_json(str(members.pop("about", "{}")))
     check_table(document, "about", _PARTS)

@@ -1,10 +1,22 @@
 """One array of an npz file, read only if its header tells the truth and it holds no object."""
 
 import io
+import struct
 import zipfile
+import zlib
 
 import numpy as np
 
+# What a damaged archive raises. RuntimeError: a password, or an unknown compression.
+BROKEN_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ValueError,
+    OSError,
+    EOFError,
+    RuntimeError,
+)
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,

@@ -5,14 +5,12 @@ import os
 import re
 import stat
 import zipfile
-import zlib
 
+from ..npz_member import BROKEN_ZIP
 from .bounds import check_bound
 from .records import RunFileError, Source
 
 ZIP = b"PK\x03\x04"
-# RuntimeError: a password, or an unknown compression.
-BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, RuntimeError)
 
 # What lies beside a run and holds none of it: weights, states of the optimizer, tokenizers.
 OTHER_FILES = re.compile(
@@ -95,7 +93,7 @@ def _is_archive(first, name, file):
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
-    except BROKEN:
+    except BROKEN_ZIP:
         raise RunFileError(f"{name} is a damaged zip archive. Copy or pack it again.") from None
     arrays = bool(names) and all(member.endswith(".npy") for member in names)
     return not arrays and not any(member.endswith("data.pkl") for member in names)
@@ -106,7 +104,7 @@ def _members(name, file):
     try:
         archive = zipfile.ZipFile(file)
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    except BROKEN:
+    except BROKEN_ZIP:
         raise RunFileError(f"{name} is a damaged zip archive. Copy or pack it again.") from None
     check_bound("members", len(entries), name)
     if any(entry.flag_bits & 1 for entry in entries):
@@ -122,7 +120,7 @@ def _unpacking(archive, entry, name):
         try:
             with archive.open(entry) as file:
                 data = file.read(entry.file_size + 1)  # never more than was promised
-        except (*BROKEN, NotImplementedError):
+        except (*BROKEN_ZIP, NotImplementedError):
             data = None
         if data is None or len(data) != entry.file_size:
             raise RunFileError(f"{entry.filename} in {name} is damaged. Pack the archive again.")

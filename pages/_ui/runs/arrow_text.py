@@ -72,17 +72,17 @@ def lengths(texts):
     return np.asarray(pc.utf8_length(texts).cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
-def digests(texts):
+def text_digests(texts):
     """A number for each text, (N,) uint64: the same for the same text, in every file."""
     if not pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_encode(null_encoding="encode")
     known = np.array(
-        [digest(text) for text in texts.dictionary.to_pylist()] or [0], dtype=np.uint64
+        [text_digest(text) for text in texts.dictionary.to_pylist()] or [0], dtype=np.uint64
     )
-    return _taken(known, texts.indices, digest(None))
+    return _taken(known, texts.indices, text_digest(None))
 
 
-def digest(text):
+def text_digest(text):
     """The number of one text; null and '' are the same."""
     data = (text or "").encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .arrow_text import digest
+from .arrow_text import text_digest
 from .bounds import check_bound
 from .heads import Head
 from .needed import NUMBERS, by_role, check_texts
@@ -129,7 +129,7 @@ def _row(names, cells, one, wanted, separator):
         length = _number(record, one["length"], separator)
     else:
         length = len(record[one["completion"]]) if "completion" in one else math.nan
-    group = digest(record[one["group"] if "group" in one else one["prompt"]])
+    group = text_digest(record[one["group"] if "group" in one else one["prompt"]])
     return int(step), group, length, [_number(record, name, separator) for name in wanted]
 
 

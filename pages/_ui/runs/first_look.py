@@ -4,8 +4,9 @@ import codecs
 import zipfile
 from itertools import islice
 
+from ..npz_member import BROKEN_ZIP
 from . import pickles
-from .archive import BROKEN, ZIP
+from .archive import ZIP
 from .csv_table import csv_head
 from .heads import Head
 from .log import parsed
@@ -60,7 +61,7 @@ def _arrays(source):
             names = archive.namelist()
     except RunFileError:
         raise
-    except BROKEN:
+    except BROKEN_ZIP:
         raise RunFileError(f"{source.name} is damaged or was cut off. Copy it again.") from None
     if not all(name.endswith(".npy") for name in names):
         raise RunFileError(
@@ -89,20 +90,20 @@ def _start_of_text(source, first):
 
 def _json(source, text):
     if source.suffix in LINES or (text.startswith("{") and _has_lines(source)):
-        record = _named(_first_record(source))
+        record = _with_whole_names(_first_record(source))
         return Head(source, "lines", tuple(record), record)
     document = parsed(source)
     if isinstance(document, dict):
-        document = _named(document)
+        document = _with_whole_names(document)
         return Head(source, "json", tuple(document), document)
     record = document[0] if isinstance(document, list) and document else None
     if not isinstance(record, dict):
         raise RunFileError(f"{source.name} holds no records: wanted JSON tables with names.")
-    record = _named(record)
+    record = _with_whole_names(record)
     return Head(source, "json", tuple(record), record, "list")
 
 
-def _named(record):
+def _with_whole_names(record):
     """A record without names that no file can hold: JSON knows halves of characters."""
     return {name: value for name, value in record.items() if whole(name) == name}
 

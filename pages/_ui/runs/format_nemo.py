@@ -16,7 +16,7 @@ from .roles import with_examples
 from .steps_of import step_of_name
 from .tokens_lines import BadLine
 from .tokens_scan import Layout, Sequence, Tokens, read_sequences, remark_on
-from .tokens_values import alone, check_lengths, common_value, digest, row_of, scalar
+from .tokens_values import alone, check_lengths, common_value, parts_digest, row_of, scalar
 
 ROWS = ("token_ids", "token_loss_mask", "prev_logprobs", "generation_logprobs")
 # column: (kind, role); what is not listed and is a number is a measure.
@@ -164,11 +164,11 @@ def _group(record, rows, valid):
     ids = rows["token_ids"]
     if ids is None or valid is None:
         prompt, completion = texts_of(record)
-        return digest("text", prompt or completion)
+        return parts_digest("text", prompt or completion)
     if not np.all(np.isfinite(ids)):
         raise BadLine("has a blank in 'token_ids'; wanted whole numbers")
     end = int(np.argmax(valid)) if np.any(valid) else len(ids)
-    return digest("ids", ids[:end].tobytes())
+    return parts_digest("ids", ids[:end].tobytes())
 
 
 NEMO_VALIDATION = Format(

@@ -13,7 +13,7 @@ from .heads import Column, Format, folder_of
 from .roles import with_examples
 from .tokens_lines import BadLine
 from .tokens_scan import Layout, Sequence, Tokens, read_sequences, remark_on
-from .tokens_values import check_lengths, common_value, digest, row_of, step_of
+from .tokens_values import check_lengths, common_value, parts_digest, row_of, step_of
 
 ROWS = (
     "token_ids",
@@ -72,7 +72,7 @@ def sequence_of(record, step):
     end = int(np.argmax(valid)) if np.any(valid) else len(valid)
     return Sequence(
         step=step_of(record, "step", step),
-        group=digest("ids", rows["token_ids"][:end].tobytes()),
+        group=parts_digest("ids", rows["token_ids"][:end].tobytes()),
         numbers={"advantages": advantage, TERM: advantage},
         length=float(np.count_nonzero(valid)),
         remarks=remark_on(_tokens(rows, valid)),

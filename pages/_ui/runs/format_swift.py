@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from .arrow_text import digest
+from .arrow_text import text_digest
 from .bounds import check_bound
 from .heads import Format
 from .needed import NUMBERS, by_role, check_texts
@@ -73,7 +73,7 @@ def _step(record, one, wanted, named):
     """(steps, groups, lengths, numbers (N, K)) of one line."""
     key = one.get("prompt", one.get("group"))
     count = len(_list(record, key))
-    group = [digest(text_of(value)) for value in _list(record, one.get("group", key), count)]
+    group = [text_digest(text_of(value)) for value in _list(record, one.get("group", key), count)]
     numbers = np.full((count, len(wanted)), np.nan)
     for at, name in enumerate(wanted):
         if name in record:

@@ -8,7 +8,7 @@ import numpy as np
 
 from grpo_core import ARRAYS
 
-from .arrow_text import digest
+from .arrow_text import text_digest
 from .formats import format_of
 from .plain_text import whole
 from .records import RunFileError
@@ -149,7 +149,7 @@ class _Table:
 
     def anywhere(self, pairs):
         """As `match`, at the first step that has the first of the prompts and fits."""
-        steps = np.unique(self._rows.step[self._rows.group == np.uint64(digest(pairs[0][0]))])
+        steps = np.unique(self._rows.step[self._rows.group == np.uint64(text_digest(pairs[0][0]))])
         tried = (self.match(int(step), pairs) for step in steps[:TRIED])
         return next((found for found in tried if found is not None), None)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrow_text import digest
+from .arrow_text import text_digest
 from .bounds import check_bound
 from .log import parsed
 from .needed import NUMBERS, by_role, check_texts
@@ -92,9 +92,9 @@ def _row(record, one, wanted, way, named):
     if "prompt" in one and one["prompt"] not in record:
         raise BadLine(f"has no {one['prompt']!r}")
     if "group" in one and record.get(one["group"]) is not None:
-        group = digest(way.group(alone(record[one["group"]])))
+        group = text_digest(way.group(alone(record[one["group"]])))
     else:
-        group = digest(text_of(record.get(one.get("prompt"))))
+        group = text_digest(text_of(record.get(one.get("prompt"))))
     step = (
         step_of(_with_number(record, one["step"]), one["step"], named) if "step" in one else named
     )

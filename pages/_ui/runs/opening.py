@@ -17,7 +17,7 @@ from .needed import NUMBERS, listed
 from .records import RunFileError
 from .repeats import repeats
 from .rows import Rows, gathered
-from .survey import Survey, look, shortened
+from .survey import Survey, first_few, look
 from .unusual import unusual_batches
 from .vocabulary import read_vocabulary
 
@@ -94,7 +94,7 @@ def open_run(survey, roles=None):
     words, word_notes = _or_note(read_vocabulary, survey.vocabulary_source)
     uses, join_notes = _uses(survey, rows, again)
     read = (note for records in rows.files for note in records.notes)
-    notes = [*survey.notes, *problems, *shortened(list(dict.fromkeys(read)))]
+    notes = [*survey.notes, *problems, *first_few(list(dict.fromkeys(read)))]
     notes += [*_repeat_notes(again), *groups.notes, *doubts, *log_notes, *word_notes, *join_notes]
     notes += unusual_batches(rows, kept, run) if rows.block else ()
     return OpenedRun(
@@ -140,8 +140,8 @@ def _read(heads, row, roles, name):
         files.append(records)
         names.append(head.source.name)
     if not files:
-        raise RunFileError(shortened(problems)[0])
-    return gathered(files, names, name), shortened(problems)
+        raise RunFileError(first_few(problems)[0])
+    return gathered(files, names, name), first_few(problems)
 
 
 def _run(rows, at, steps, roles, name):

@@ -61,8 +61,8 @@ def _texts(columns, name, source):
 def _groups(columns, one, prompts, source):
     """A number for each record: its group's id where there is one, else its prompt."""
     if "group" in one:
-        return arrow_text.digests(text_column(columns[one["group"]], one["group"], source))
-    return arrow_text.digests(prompts)
+        return arrow_text.text_digests(text_column(columns[one["group"]], one["group"], source))
+    return arrow_text.text_digests(prompts)
 
 
 def _texts_again(head, one, rows):

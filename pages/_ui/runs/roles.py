@@ -65,15 +65,15 @@ def total_alone_is_a_term(columns):
 def with_examples(columns, first):
     """The columns, each with its value in the first record as a short text."""
     return tuple(
-        replace(column, example=shortened(first[column.name])) if column.name in first else column
+        replace(column, example=short_text(first[column.name])) if column.name in first else column
         for column in columns
     )
 
 
-def shortened(value):
+def short_text(value):
     """A value as one short line of text."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
-        return shortened(value[0])
+        return short_text(value[0])
     text = "" if value is None else str(value)[: 4 * EXAMPLE_CHARACTERS]
     text = "".join(char if char.isprintable() else " " for char in text)
     return text if len(text) <= EXAMPLE_CHARACTERS else text[: EXAMPLE_CHARACTERS - 1] + "…"

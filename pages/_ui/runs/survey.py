@@ -82,7 +82,7 @@ def look(sources):
     main = max(by_format, key=lambda key: _weight(*by_format[key], name))
     row, chosen = by_format.pop(main)
     attached = () if row.attaches else _attached(by_format)
-    notes = [*_left_out(by_format), *shortened(problems)]
+    notes = [*_left_out(by_format), *first_few(problems)]
     return Survey(
         name=name,
         format=row,
@@ -157,7 +157,7 @@ def _counted(heads):
     return first if len(heads) == 1 else f"{first} and {len(heads) - 1:,} like it"
 
 
-def shortened(problems):
+def first_few(problems):
     """The first sentences, and how many more there are."""
     if len(problems) <= NOTES:
         return problems

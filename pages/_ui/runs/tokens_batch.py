@@ -16,7 +16,7 @@ from grpo_core import ARRAYS
 from .bounds import check_bound
 from .records import RunFileError
 from .tokens_flat import flat_lists, flat_numbers, flat_texts, flat_tokens, grid_of
-from .tokens_values import LARGEST_STEP, common_value, digest, one_number, shown, unusable
+from .tokens_values import LARGEST_STEP, common_value, one_number, parts_digest, shown, unusable
 
 ALIASES = {"completion_ids": "token_ids", "logged_loss": "loss"}
 LOGP = ("logp_new", "logp_old", "logp_ref", "logp_sampler")
@@ -261,15 +261,15 @@ def _groups(fields, grid, prompts, name):
         starts, seen, found = np.cumsum([0, *grid.sizes]).tolist(), Counter(), []
         for p, size in enumerate(grid.sizes):
             text = ("grid", prompts[starts[p]]) if prompts and size else (name, p)
-            found.append(digest(*text, seen[text]))
+            found.append(parts_digest(*text, seen[text]))
             seen[text] += 1
         return np.repeat(np.array(found, dtype=np.uint64), grid.sizes)
     if ids is not None:
         # Texts are taken to be ids of the whole run, numbers to count within the file.
         local = "" if all(isinstance(item, str) for item in ids) else name
-        return np.array([digest("id", local, item) for item in ids], dtype=np.uint64)
+        return np.array([parts_digest("id", local, item) for item in ids], dtype=np.uint64)
     if prompts is not None:
-        return np.array([digest("prompt", text) for text in prompts], dtype=np.uint64)
+        return np.array([parts_digest("prompt", text) for text in prompts], dtype=np.uint64)
     raise RunFileError(
         f"{name} has a row a completion but neither group nor prompts; add group, the same number "
         "for each completion of one prompt."

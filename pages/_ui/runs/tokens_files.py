@@ -1,13 +1,11 @@
 """Files of our own layout: the batches of an npz, of a JSON document or of JSON Lines."""
 
 import collections
-import struct
 import weakref
 import zipfile
-import zlib
 from dataclasses import dataclass
 
-from ..npz_member import BadMember, read_member
+from ..npz_member import BROKEN_ZIP, BadMember, read_member
 from .bounds import check_bound
 from .pickles import refusal
 from .records import RunFileError, Source
@@ -21,18 +19,6 @@ from .tokens_lines import (
     lines,
     record_of,
 )
-
-# RuntimeError: a password, or an unknown compression.
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-)
-
 
 SMALL = 16_000_000  # bytes of a batch of which several are held ready
 FEW = 4  # of them
@@ -145,7 +131,7 @@ def npz_fields(source, wanted=NAMES):
             return {key: _member(archive, entry, key, source) for key, entry in entries.items()}
     except RunFileError:
         raise
-    except _BROKEN:
+    except BROKEN_ZIP:
         raise RunFileError(f"{source.name} is not an npz file, or it is damaged.") from None
 
 

@@ -179,7 +179,7 @@ def _floating(array):
     return array if array.dtype == np.float32 else array.astype(np.float64)
 
 
-def digest(*parts):
+def parts_digest(*parts):
     """A number that tells groups apart, from texts, bytes or whole numbers."""
     made = hashlib.blake2b(digest_size=8)
     for part in parts:

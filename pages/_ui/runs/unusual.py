@@ -42,8 +42,8 @@ def unusual_batches(rows, kept, run):
         if odd.any():
             by_steps.setdefault(tuple(steps[np.nonzero(odd)[0]]), []).append(what)
     return tuple(
-        f"{_named(at)}: {' and '.join(whats)}, unlike nearly all others. An evaluation at that "
-        "step may have overwritten the training file."
+        f"{_steps_listed(at)}: {' and '.join(whats)}, unlike nearly all others. An evaluation "
+        "at that step may have overwritten the training file."
         for at, whats in by_steps.items()
     )
 
@@ -65,7 +65,7 @@ def _shared(step, group, count):
     return np.bincount(of, weights=times[prompt] > 1, minlength=count) / np.maximum(known, 1)
 
 
-def _named(steps):
+def _steps_listed(steps):
     shown = ", ".join(f"{step:,}" for step in steps[:SHOWN])
     more = f" and {len(steps) - SHOWN:,} more" if len(steps) > SHOWN else ""
     return f"Step {shown}" if len(steps) == 1 else f"Steps {shown}{more}"
