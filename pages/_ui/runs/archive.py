@@ -1,6 +1,7 @@
 """Sources: the files of an upload, of a folder or of a zip archive, bounded before any is read."""
 
 import io
+import contextlib
 import os
 import re
 import stat
@@ -15,6 +16,7 @@ ZIP = b"PK\x03\x04"
 # What lies beside a run and holds none of it: weights, states of the optimizer, tokenizers.
 OTHER_FILES = re.compile(
     r"(^|/)(\.[^/]*|__MACOSX|wandb|tensorboard)(/|$)"
+    r"|(^|/)(desktop\.ini|Thumbs\.db)$"
     r"|\.(safetensors|gguf|onnx|msgpack|h5|png|jpe?g|svg|pdf|md|txt|log|ya?ml|toml|py|sh|jinja)$"
     r"|(^|/)(pytorch_model.*|training_args|optimizer|scheduler|scaler|rng_state[^/]*)\.(bin|pth?)$"
     r"|(^|/)(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|vocab"
@@ -22,6 +24,9 @@ OTHER_FILES = re.compile(
     r"|(^|/)(merges\.txt|events\.out\.tfevents[^/]*|README[^/]*|LICENSE[^/]*)$",
     re.IGNORECASE,
 )
+
+# Suffixes of files that say something by being there, and are empty.
+MARKERS = (".done", ".complete", ".success", ".lock", ".ready")
 
 
 def sources_of_uploads(files):
@@ -100,25 +105,38 @@ def _is_archive(first, name, file):
 
 
 def _members(name, file):
-    """A source for each file of an archive, which stays open."""
+    """A source for each file of an archive.
+
+    One in memory stays open. One on disk is opened for each file that is read, so that nothing
+    is left to be closed when a run is let go of.
+    """
     try:
         archive = zipfile.ZipFile(file)
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        if isinstance(file, str):
+            archive.close()
     except BROKEN_ZIP:
         raise RunFileError(f"{name} is a damaged zip archive. Copy or pack it again.") from None
     check_bound("members", len(entries), name)
     if any(entry.flag_bits & 1 for entry in entries):
         raise RunFileError(f"{name} is locked with a password. Pack it without one.")
     return [
-        Source(entry.filename, entry.file_size, _unpacking(archive, entry, name))
+        Source(entry.filename, entry.file_size, _unpacking(_opened(archive, file), entry, name))
         for entry in entries
     ]
 
 
-def _unpacking(archive, entry, name):
+def _opened(archive, file):
+    """How an archive is come by when a file of it is read: a context for ``with``."""
+    if isinstance(file, str):
+        return lambda: zipfile.ZipFile(file)
+    return lambda: contextlib.nullcontext(archive)
+
+
+def _unpacking(get, entry, name):
     def read():
         try:
-            with archive.open(entry) as file:
+            with get() as archive, archive.open(entry) as file:
                 data = file.read(entry.file_size + 1)  # never more than was promised
         except (*BROKEN_ZIP, NotImplementedError):
             data = None
@@ -167,10 +185,16 @@ def _giving(data):
 
 def _bounded(sources, key, name):
     """The sources that can hold a part of a run, in order, unless they are too many or large."""
-    kept = [source for source in sources if not OTHER_FILES.search(source.name.replace("\\", "/"))]
-    kept = kept or sources
+    kept = [source for source in sources if not _lies_beside(source)] or sources
     if not kept:
         raise RunFileError(f"{name} holds no file. Open the folder that the trainer wrote to.")
     check_bound("members", len(kept), name)
     check_bound(key, sum(source.size for source in kept), name)
     return tuple(sorted(kept, key=lambda source: in_order(source.name)))
+
+
+def _lies_beside(source):
+    """Whether a file holds no part of a run: company, or an empty marker such as STABLE."""
+    if not source.size and source.suffix in ("", *MARKERS):
+        return True
+    return OTHER_FILES.search(source.name.replace("\\", "/")) is not None
