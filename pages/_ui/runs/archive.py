@@ -1,7 +1,7 @@
 """Sources: the files of an upload, of a folder or of a zip archive, bounded before any is read."""
 
-import io
 import contextlib
+import io
 import os
 import re
 import stat
