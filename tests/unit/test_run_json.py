@@ -59,18 +59,23 @@ class TestVerl:
         run = uploaded({"1.jsonl": lines(verl(1, prompts="aaaa", uid=uids))})
         assert cells(run) == [["a0", "a1"], ["a2", "a3"]]
 
-    def test_what_verl_adds_is_asked(self):
+    def test_the_score_is_the_whole_reward_and_what_verl_adds_is_followed_and_asked(self):
         extra = {"acc": [True, False] * 2, "overlong_reward": [0.0, -1] * 2, "pred": ["7"] * 4}
+        extra |= {"format": [1, 1, 0, 1], "reward": [9.0] * 4}
         files = {"1.jsonl": lines(verl(1, **extra))}
         found = look(sources_of_uploads(list(files.items()))).columns
         about = {column.name: (column.role, column.asked) for column in found}
         assert about["acc"] == ("measure", True)
-        assert about["overlong_reward"] == ("term", True)
+        assert about["score"] == ("term", False)
+        for name in ("overlong_reward", "format", "reward"):
+            assert about[name] == ("measure", True), name
         assert about["pred"] == ("ignore", False)
         run = uploaded(files)
-        assert run.run.names == ("overlong_reward",)
-        assert run.run.totals[0].tolist() == [0, 2]
+        assert run.run.names == ("score",)
+        assert run.run.totals is None
+        assert run.run.terms[..., 0].tolist() == [[0, 2], [1, 3]]
         assert run.run.measures["acc"].tolist() == [[1, 1], [0, 0]]
+        assert run.run.measures["overlong_reward"].tolist() == [[0, 0], [-1, -1]]
 
     def test_bare_words_for_what_is_no_number(self):
         records = verl(1)

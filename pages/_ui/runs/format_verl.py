@@ -1,8 +1,9 @@
 """verl's rollout dumps ``{step}.jsonl``, of both generations of its trainer.
 
-``score`` is the summed reward of the tokens, overlong penalty included. The older trainer writes
-no group: it moves rows about, so that only equal prompts tell. The newer one writes a ``uid``
-of sample, rollout and output.
+``score`` is the whole reward, the summed one of the tokens with its overlong penalty included:
+what else the reward function returned, ``overlong_reward`` and ``acc`` among it, is followed
+beside it. The older trainer writes no group: it moves rows about, so that only equal prompts
+tell. The newer one writes a ``uid`` of sample, rollout and output.
 """
 
 import functools
@@ -15,7 +16,7 @@ KNOWN = {
     "input": ("text", "prompt"),
     "output": ("text", "completion"),
     "gts": ("other", "ignore"),
-    "score": ("number", "total"),
+    "score": ("number", "term"),
     "step": ("number", "step"),
     "uid": ("text", "group"),
     "request_id": ("text", "ignore"),

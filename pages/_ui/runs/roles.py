@@ -32,22 +32,25 @@ def guessed(names_and_kinds, other="term", ask=True, known=None):
         Whether numbers that no name explains are for a person to decide. Where unknown numbers
         are no terms, a name with reward in it is no explanation either.
     known : mapping from name to (kind, role), optional
-        What the format itself says of its columns.
+        What the format itself says of its columns. Where it knows the reward, no other column
+        is taken for one by its name.
 
     Returns
     -------
     tuple of Column
     """
     named = {name: known[name][1] for name, _ in names_and_kinds if name in (known or {})}
+    rewarded = "term" in named.values()
+    taken = {*named.values(), "total"} if rewarded else set(named.values())
     named |= {
         name: role
         for name, role in _by_name(names_and_kinds).items()
-        if name not in named and role not in named.values()
+        if name not in named and role not in taken
     }
     columns = tuple(
         Column(name, kind, named[name])
         if name in named
-        else Column(name, kind, *_by_looks(name, kind, other, ask))
+        else Column(name, kind, *_by_looks(name, kind, other, ask, rewarded))
         for name, kind in names_and_kinds
     )
     return total_alone_is_a_term(columns)
@@ -98,9 +101,9 @@ def _can_be(role, kind):
     return kind == "number" or (kind == "text" and role in WORDS)
 
 
-def _by_looks(name, kind, other, ask):
+def _by_looks(name, kind, other, ask, rewarded):
     if kind != "number":
         return "ignore", False
-    if TERM.search(name):
+    if TERM.search(name) and not rewarded:
         return "term", ask and other != "term"
     return other, ask
