@@ -40,6 +40,20 @@ class TestFolders:
         assert run.notes == ()
         assert run.run.present.all()
 
+    @pytest.mark.parametrize(
+        "name",
+        ["STABLE", "_SUCCESS", "x/DONE", "step.done", ".gitkeep", ".DS_Store", "__MACOSX/._a.json"],
+    )
+    def test_empty_markers_are_no_files_of_a_run(self, tmp_path, name):
+        files = trl_run() | {f"completions/{name}": b""}
+        assert opened(written(tmp_path, files)).notes == ()
+        assert uploaded({"run.zip": zipped(files)}).notes == ()
+        assert uploaded(files).notes == ()
+
+    def test_an_empty_file_of_records_is_told(self):
+        assert "empty.jsonl is empty" in uploaded(trl_run() | {"empty.jsonl": b""}).notes[0]
+        assert "STABLE is empty" in refusal(uploaded, {"STABLE": b""})
+
     def test_a_path_that_does_not_exist(self, tmp_path):
         assert "does not exist" in refusal(sources_of_path, str(tmp_path / "no"))
 
