@@ -33,7 +33,6 @@ class TestWhatIsRead:
     def test_advantages_and_tokens(self):
         found = read(NAME, json_lines(sequence(), sequence(advantages=[0, -0.5, -0.5])))
         assert found.step.tolist() == [3, 3]
-        assert found.numbers["advantages"].tolist() == [0.5, -0.5]
         assert found.numbers["advantage (logged)"].tolist() == [0.5, -0.5]
         assert found.lengths.tolist() == [2, 2]
         row = found.tokens(0)
@@ -46,7 +45,7 @@ class TestWhatIsRead:
     def test_the_advantage_stands_for_the_reward_and_this_is_said(self):
         row, columns = columns_of(NAME, json_lines(sequence()))
         assert row.key == "prime_tokens"
-        assert columns["advantages"].role == "advantage"
+        assert "advantages" not in columns
         assert columns["advantage (logged)"].role == "term"
         assert any("hold no rewards" in note for note in read(NAME, json_lines(sequence())).notes)
 
@@ -70,6 +69,9 @@ class TestWhatIsRead:
         ]
         found = opened(*files)
         assert found.run.names == ("advantage (logged)",)
+        assert found.stand_ins
+        assert found.run.advantages is None
+        assert found.run.totals is None
         assert found.run.steps.tolist() == [3, 3, 4, 4]
         assert found.run.terms[0, :, 0].tolist() == [3, 4]
         assert found.run.sizes.tolist() == [2] * 4
@@ -77,7 +79,7 @@ class TestWhatIsRead:
 
     def test_advantages_that_differ_among_tokens_are_kept_and_averaged(self):
         found = read(NAME, json_lines(sequence(advantages=[0, 1, 2])))
-        assert found.numbers["advantages"].tolist() == [1.5]
+        assert found.numbers["advantage (logged)"].tolist() == [1.5]
         assert found.tokens(0).arrays["token_advantages"].tolist() == [1, 2]
 
 
@@ -104,7 +106,7 @@ class TestBadInput:
     def test_null_where_the_trainer_was_not_finite_hides_the_tokens(self):
         found = read(NAME, json_lines(sequence(), sequence(trainer_logprobs=[0, None, -1])))
         assert found.tokens(1) is None
-        assert found.numbers["advantages"].tolist() == [0.5, 0.5]
+        assert found.numbers["advantage (logged)"].tolist() == [0.5, 0.5]
         assert any("no usable logp_new" in note and "line 2" in note for note in found.notes)
 
     def test_null_of_the_sampler_is_blank(self):

@@ -199,6 +199,15 @@ class TestColumns:
         assert trl_name(1) in note
         assert "row 1 is inf; 2 such cells" in note
 
+    @pytest.mark.parametrize("value", [1.7e308, -1.7e308, 1.1e100])
+    @pytest.mark.parametrize("column", ["accuracy_reward", "advantage"])
+    def test_so_does_one_that_nothing_can_be_computed_from(self, value, column):
+        run = one(**{column: [1.0, value, 0.0, 1e100]})
+        found = run.run.terms[..., 0] if column == "accuracy_reward" else run.run.advantages
+        np.testing.assert_array_equal(found, [[1, np.nan], [0, 1e100]])
+        (note,) = run.notes
+        assert f"column {column!r}, row 1 is {value:g}; it counts as blank" in note
+
 
 class TestSteps:
     def test_a_step_in_quotes(self):

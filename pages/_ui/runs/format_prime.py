@@ -23,11 +23,11 @@ ROWS = (
     "trainer_logprobs",
     "entropy",
 )
-# The advantage also stands for the reward: a run has to have one.
+# The advantage stands for the reward, which a run has to have, and for nothing else: compared
+# with itself it would say nothing.
 TERM = "advantage (logged)"
 COLUMNS = (
     Column("step", "number", "step"),
-    Column("advantages", "number", "advantage"),
     Column(TERM, "number", "term"),
 )
 NO_REWARDS = (
@@ -73,7 +73,7 @@ def sequence_of(record, step):
     return Sequence(
         step=step_of(record, "step", step),
         group=parts_digest("ids", rows["token_ids"][:end].tobytes()),
-        numbers={"advantages": advantage, TERM: advantage},
+        numbers={TERM: advantage},
         length=float(np.count_nonzero(valid)),
         remarks=remark_on(_tokens(rows, valid)),
     )
@@ -123,4 +123,5 @@ PRIME_TOKENS = Format(
     columns=columns,
     read=read,
     home=home,
+    stand_in=TERM,
 )

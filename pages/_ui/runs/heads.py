@@ -72,6 +72,8 @@ class Format:
         True for per-token files, which are joined to completions that a table beside them holds.
     general : bool
         True for tables of any names, which give way to those of a trainer.
+    stand_in : str
+        The column that stands in for rewards which the files do not hold; '' where they do.
     """
 
     key: str
@@ -83,6 +85,7 @@ class Format:
     home: Callable[[Source], str] = lambda source: folder_of(source.name)
     attaches: bool = False
     general: bool = False
+    stand_in: str = ""
 
 
 def folder_of(name):

@@ -23,6 +23,8 @@ from .vocabulary import read_vocabulary
 
 __all__ = ["OpenedRun", "Survey", "look", "open_run", "sources_of_path", "sources_of_uploads"]
 
+LARGEST = 1e100  # of a reward or an advantage: squares of larger ones overflow
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedRun:
@@ -42,6 +44,9 @@ class OpenedRun:
     rows : rows.Rows
         All records; ``run.rows`` points into them.
     uses : joining.Uses
+    stand_ins : bool
+        True where the files hold no rewards and logged advantages stand in for them: what would
+        be said of totals and conventions would be said of the advantages themselves.
     """
 
     name: str
@@ -53,6 +58,7 @@ class OpenedRun:
     notes: tuple[str, ...]
     rows: Rows
     uses: Uses
+    stand_ins: bool = False
 
     def texts(self, q):
         """(prompt, completion) of each completion of group `q`, read again; '' where absent."""
@@ -107,6 +113,7 @@ def open_run(survey, roles=None):
         notes=tuple(notes),
         rows=rows,
         uses=replace(uses, vocabulary=words or {}),
+        stand_ins=survey.format.stand_in in run.names,
     )
 
 
@@ -148,7 +155,7 @@ def _run(rows, at, steps, roles, name):
     """(Run, notes) of rows in a grid (Q, G)."""
     present = at >= 0
     check_bound("numbers", at.size * max(len(rows.numbers), 1), name)
-    finite, notes = _finite(rows, roles)
+    usable, notes = _usable(rows, roles)
 
     def grid(values):
         return np.where(present, values[at], np.nan)
@@ -157,7 +164,7 @@ def _run(rows, at, steps, roles, name):
     names = of["term"] or of["total"]
     if not names:
         raise RunFileError(f"{name}: what could be read holds no reward. Choose another column.")
-    terms = np.stack([grid(finite[key]) for key in names], axis=-1)
+    terms = np.stack([grid(usable[key]) for key in names], axis=-1)
     if np.all(np.isnan(terms)):
         raise RunFileError(
             f"{name}: no completion has a score in {listed(names)}, every one is blank or NaN. "
@@ -168,26 +175,27 @@ def _run(rows, at, steps, roles, name):
         present=present,
         names=tuple(names),
         terms=terms,
-        totals=grid(finite[of["total"][0]]) if of["total"] and of["term"] else None,
+        totals=grid(usable[of["total"][0]]) if of["total"] and of["term"] else None,
         measures={key: grid(rows.numbers[key]) for key in of["measure"]},
-        advantages=grid(finite[of["advantage"][0]]) if of["advantage"] else None,
+        advantages=grid(usable[of["advantage"][0]]) if of["advantage"] else None,
         lengths=None if rows.lengths is None else grid(rows.lengths),
         unit=rows.unit,
         rows=at,
     ), notes
 
 
-def _finite(rows, roles):
-    """(numbers with infinities blanked, a note for each column that had some)."""
+def _usable(rows, roles):
+    """(numbers with those blanked that nothing can be computed from, a note for each column)."""
     found, notes = {}, []
     for name, values in rows.numbers.items():
-        wrong = np.isinf(values)
+        wrong = np.abs(values) > LARGEST
         found[name] = np.where(wrong, np.nan, values) if wrong.any() else values
         if wrong.any() and roles.get(name) != "measure":
-            row = int(np.argmax(wrong))
+            row, count = int(np.argmax(wrong)), int(wrong.sum())
+            cells = "it counts" if count == 1 else f"{count:,} such cells count"
             notes.append(
                 f"{rows.names[rows.file[row]]}: column {name!r}, row {rows.row[row]} is "
-                f"{values[row]:g}; {int(wrong.sum()):,} such cells count as blank."
+                f"{values[row]:g}; {cells} as blank."
             )
     return found, notes
 
