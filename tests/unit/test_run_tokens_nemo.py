@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pages._ui.runs.bounds import BOUNDS
+from pages._ui.runs.format_nemo import ROWS
 from tests.unit.token_files import (
     columns_of,
     json_lines,
@@ -26,7 +27,7 @@ def sample(**changes):
         "rewards": 1.0,
         "input_lengths": 4,
         "token_ids": [11, 12, 40, 41, 0],
-        "token_loss_mask": [0, 0, 1, 1, 1],  # the last one is beyond the length
+        "token_loss_mask": [0, 0, 1, 1, 0],
         "sample_loss_mask": 1.0,
         "advantages": [0.0, 0.0, 0.5, 0.5, 0.5],
         "generation_logprobs": [0.0, 0.0, -0.25, -1.0, 0.0],
@@ -51,7 +52,7 @@ class TestWhatIsRead:
         assert (found.unit, found.block) == ("tokens", False)
         assert found.group[0] == found.group[1]
 
-    def test_tokens_are_those_that_are_trained_on_and_inside_the_length(self):
+    def test_tokens_are_those_that_are_trained_on(self):
         row = read(NAME, json_lines(sample())).tokens(0)
         assert row.step == 3
         assert row.arrays["logp_old"].tolist() == row.arrays["logp_new"].tolist() == [-0.5, -2]
@@ -161,6 +162,75 @@ class TestWhatIsRead:
             file.write(text.ljust(len(rows[20]) - 1))
         assert found.tokens(19).arrays["logp_old"].tolist() == [-0.5, -2]
         assert found.tokens(20).arrays["logp_old"].tolist() == [-7, -7]
+
+
+def left(record):
+    """As `record`, with its padding before the prompt."""
+    length = record["input_lengths"]
+    rows = {key: row for key, row in record.items() if key != "content" and isinstance(row, list)}
+    return record | {key: row[length:] + row[:length] for key, row in rows.items()}
+
+
+LONGER = {
+    "input_lengths": 5,
+    "token_ids": [11, 12, 40, 41, 42, 0],
+    "token_loss_mask": [0, 0, 1, 1, 1, 0],
+    "advantages": [0.0, 0.0, 0.5, 0.5, 0.5, 0.0],
+    "generation_logprobs": [0.0, 0.0, -0.25, -1.0, -2.0, 0.0],
+    "prev_logprobs": [0.0, 0.0, -0.5, -2.0, -3.0, 0.0],
+}
+
+
+class TestPaddingOfEitherSide:
+    @pytest.mark.parametrize("slice_too", [False, True])
+    def test_the_same_numbers_tokens_and_groups(self, slice_too):
+        whole = sample(
+            **{
+                key: [*row, row[-1]]
+                for key, row in sample().items()
+                if key in (*ROWS, "advantages")
+            }
+        )
+        records = [whole, sample(**LONGER)]
+        there = [sliced(left(row)) if slice_too else left(row) for row in records]
+        one, two = read(NAME, json_lines(*records)), read(NAME, json_lines(*there))
+        assert one.group.tolist() == two.group.tolist()
+        assert one.group[0] == one.group[1]
+        assert one.lengths.tolist() == two.lengths.tolist() == [2, 3]
+        assert one.numbers["advantages"].tolist() == two.numbers["advantages"].tolist()
+        for row in (0, 1):
+            for key, values in one.tokens(row).arrays.items():
+                assert np.array_equal(values, two.tokens(row).arrays[key]), key
+
+    @pytest.mark.parametrize("side", [left, lambda record: record], ids=["left", "right"])
+    @pytest.mark.parametrize(
+        "mask", [[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0], [0] * 8], ids=str
+    )
+    def test_a_sequence_that_goes_on_after_its_last_trained_token(self, side, mask):
+        ids = [11, 12, 13, 40, 41, 51, 0, 0]
+        rows = {"generation_logprobs": [-0.5] * 8, "prev_logprobs": [-0.5] * 8}
+        rows |= {"advantages": 1.0, "input_lengths": 6}
+        record = side(sample(token_ids=ids, token_loss_mask=mask, **rows))
+        plain = sample(token_ids=ids[:6], token_loss_mask=mask[:6], advantages=1.0, input_lengths=6)
+        plain |= {key: row[:6] for key, row in rows.items() if isinstance(row, list)}
+        found = read(NAME, json_lines(record, plain))
+        assert found.group[0] == found.group[1]
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"token_loss_mask": [1, 0, 0, 0, 1]}, "marks tokens from 0 to 4 of 5"),
+            ({"input_lengths": 1}, "has 1 for 'input_lengths', but"),
+            ({"input_lengths": 6}, "has 6 for 'input_lengths' and 5 values in a row"),
+            ({"input_lengths": -1}, "has -1 for 'input_lengths'"),
+            ({"input_lengths": 0}, "has 0 for 'input_lengths', but"),
+        ],
+        ids=str,
+    )
+    def test_lengths_that_disagree_with_the_mask_are_refused(self, changes, words):
+        assert words in refusal(read, NAME, json_lines(sample(**changes)))
+        del (no_ids := sample(**changes))["token_ids"]
+        assert words in refusal(read, NAME, json_lines(no_ids))
 
 
 class TestBadInput:

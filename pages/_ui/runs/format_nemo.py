@@ -1,6 +1,8 @@
 """NeMo-RL's ``train_data_step{N}.jsonl``: a sample a line, padded rows over prompt and response.
 
-Position t of a row of log-probabilities belongs to token t. The writer slices its batch, so
+Position t of a row of log-probabilities belongs to token t. ``input_lengths`` says how many
+positions are no padding; that this stands on the right or on the left shows in where
+``token_loss_mask`` marks tokens. The writer slices its batch, so
 that a number may stand in a list of one and a row in a list of lists. With dynamic sampling
 ``rewards`` is of everything that was sampled and ``filtered_rewards`` of what was trained on,
 the only one in the order of the rows.
@@ -145,11 +147,41 @@ def _rows(record):
     rows["advantages"] = row_of(record, "advantages") if per_token else None
     check_lengths(rows)
     mask = rows["token_loss_mask"]
-    if mask is None:
-        return rows, None
-    length = scalar(record, "input_lengths")
-    inside = np.arange(len(mask)) < (len(mask) if math.isnan(length) else length)
-    return rows, (np.nan_to_num(mask) != 0) & inside
+    return rows, None if mask is None else np.nan_to_num(mask) != 0
+
+
+def _own(record, rows, valid):
+    """(first, end) of the positions that are no padding: rows are padded at either side.
+
+    Raises
+    ------
+    BadLine
+        What was trained on lies in the padding, whichever side that is.
+    """
+    length, room = scalar(record, "input_lengths"), len(valid)
+    if math.isnan(length):
+        return 0, room
+    if not 0 <= length <= room:
+        raise BadLine(f"has {length:g} for 'input_lengths' and {room:,} values in a row")
+    length = int(length)
+    start, trained = room - length, np.nonzero(valid)[0]
+    first, last = (trained[0], trained[-1]) if trained.size else (start, length - 1)
+    left, right = first >= start, last < length
+    if not (left or right):
+        raise BadLine(
+            f"has {length:,} for 'input_lengths', but 'token_loss_mask' marks tokens from "
+            f"{first:,} to {last:,} of {room:,}"
+        )
+    if left and right:
+        left = _repeated(rows["token_ids"], start, length)
+    return (start, room) if left else (0, length)
+
+
+def _repeated(ids, start, length):
+    """Whether padding, one token again and again, stands on the left and not on the right."""
+    return ids is not None and bool(
+        np.all(ids[:start] == ids[0]) and np.any(ids[length:] != ids[-1])
+    )
 
 
 def _advantage(record, rows, valid):
@@ -160,15 +192,17 @@ def _advantage(record, rows, valid):
 
 
 def _group(record, rows, valid):
-    """The tokens before the first one that was trained on are the prompt."""
+    """The tokens before the first one that was trained on are the prompt, padding left out."""
     ids = rows["token_ids"]
+    start, end = (0, 0) if valid is None else _own(record, rows, valid)
     if ids is None or valid is None:
         prompt, completion = texts_of(record)
         return parts_digest("text", prompt or completion)
     if not np.all(np.isfinite(ids)):
         raise BadLine("has a blank in 'token_ids'; wanted whole numbers")
-    end = int(np.argmax(valid)) if np.any(valid) else len(ids)
-    return parts_digest("ids", ids[:end].tobytes())
+    if np.any(valid):
+        end = int(np.argmax(valid))
+    return parts_digest("ids", ids[start:end].tobytes())
 
 
 NEMO_VALIDATION = Format(
