@@ -2,9 +2,13 @@
 
 import streamlit as st
 
-from pages._ui import charts, page, panels
+from pages._ui import charts, page, panels, run_state
 from pages._ui.foot import foot
+from pages._ui.menu import MENU
 from pages._ui.quantities import PIPELINE
+
+if run_state.named_on_start():
+    st.switch_page(MENU["Your_run"].file)
 
 with page.frame("Overview") as shown:
     panels.group_head(shown, "overview")

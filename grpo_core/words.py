@@ -4,6 +4,7 @@ import math
 
 from .errors import place
 
+NAMED = 60  # characters of a name in a sentence
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -72,8 +73,15 @@ def cells(where, quantity=None):
 
 
 def named(name):
-    """A name that a file brought, in quotes, as it is."""
-    return f"“{name}”"
+    r"""A name that a file brought, in quotes; what would not be seen by its code, cut at a length.
+
+    Examples
+    --------
+    >>> named("a\u202eb")
+    '“a\\u202eb”'
+    """
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in name[: NAMED + 1])
+    return f"“{shown if len(shown) <= NAMED else shown[: NAMED - 1] + '…'}”"
 
 
 def opening(text):

@@ -12,6 +12,7 @@ with page.frame("Your_run") as shown:
         found, other = runs.explained(run), run_open_panels.second(run)
         run_open_panels.about(run)
         run_panels.says(run)
+        run_open_panels.beside(run)
         run_panels.figures(found, other)
         run_panels.settle_step(run, found)
         run_panels.overview(run, found, other, shown.palette)

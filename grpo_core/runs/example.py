@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,7 +26,14 @@ class GroupTokens:
 
 
 def example(
-    shown, groups, *, tokens=(), prompts=(), completions=(), conventions=DEFAULT_CONVENTIONS
+    shown,
+    groups,
+    *,
+    tokens=(),
+    prompts=(),
+    completions=(),
+    conventions=DEFAULT_CONVENTIONS,
+    whole=MappingProxyType({}),
 ):
     """Groups of a run as a `Scenario`.
 
@@ -41,6 +49,9 @@ def example(
     completions : sequence of sequence of str, (P, G) or empty
     conventions : Conventions
         For the stages that advantages do not tell: ratio, surrogate, KL, aggregation.
+    whole : mapping, optional
+        ``completions`` and ``tokens`` of the batch that the groups are part of: what each token
+        weighs is then as it was in the run, where the aggregation has an option for it.
 
     Returns
     -------
@@ -69,10 +80,17 @@ def example(
         arrays["advantages"] = run.advantages[at]
     return build_scenario(
         **arrays,
-        conventions=_conventions(shown, first, others, conventions),
+        conventions=_conventions(shown, first, others, _as_part(conventions, whole)),
         terms=_terms(shown, others),
         texts=_texts(prompts, completions, tokens, order, arrays),
     )
+
+
+def _as_part(conventions, whole):
+    """Conventions that divide by the numbers of the whole batch, as far as they have options."""
+    options = conventions.variant("aggregation").options
+    given = {option.key: float(whole[option.key]) for option in options if option.key in whole}
+    return conventions.replace("aggregation", **given) if given else conventions
 
 
 def _parts(shown):

@@ -29,6 +29,8 @@ class Explained:
         The term or measure that counts as the task.
     series : Series
     turns : tuple of Turn
+    stand_ins : bool
+        The rewards are none, but stand in for those that the files do not hold.
     """
 
     name: str
@@ -38,11 +40,12 @@ class Explained:
     task: str
     series: Series
     turns: tuple[Turn, ...]
+    stand_ins: bool = False
 
 
 # Within a severity the earlier row is shown first.
 RUN_FINDINGS: Mapping[str, RunFinding] = MappingProxyType(
-    {row.code: row for module in (say_course, say_convention, say_groups) for row in module.ROWS}
+    {row.code: row for module in (say_course, say_groups, say_convention) for row in module.ROWS}
 )
 
 
@@ -60,7 +63,7 @@ class Said:
     where: Mapping
 
 
-def explain(run, log=None, *, name="", weights=None, task=None):
+def explain(run, log=None, *, name="", weights=None, task=None, stand_ins=False):
     """Find the convention of a run and sum up its steps.
 
     Parameters
@@ -72,6 +75,9 @@ def explain(run, log=None, *, name="", weights=None, task=None):
         Weights of the terms, where they are known from elsewhere.
     task : str, optional
         The term or measure that is the task; guessed by its name otherwise.
+    stand_ins : bool
+        Whether the rewards are not in the files and something else stands for them: then nothing
+        is said that is about rewards.
 
     Returns
     -------
@@ -79,10 +85,10 @@ def explain(run, log=None, *, name="", weights=None, task=None):
     """
     task = task or guess_task(run)
     found = fit(run, log, weights=weights)
-    shown = series(run, found.weights, task)
+    shown = series(run, found.weights, task, found.parts)
     return Explained(
         name=name, run=run, log=log, fit=found, task=task, series=shown,
-        turns=tuple(turns(shown, run.names, task)),
+        turns=tuple(turns(shown, run.names, task, found.weights)), stand_ins=stand_ins,
     )  # fmt: skip
 
 
@@ -91,11 +97,12 @@ def say(explained):
     said = []
     with np.errstate(all="ignore"):
         for row in RUN_FINDINGS.values():
+            if explained.stand_ins and row.about_rewards:
+                continue
             figures = row.find(explained)
             if figures is not None:
+                severity = figures.get("severity", row.severity)
                 where = {key: figures[key] for key in ("step", "group") if key in figures}
-                said.append(
-                    Said(row.code, row.severity, row.question, row.sentence(figures), where)
-                )
+                said.append(Said(row.code, severity, row.question, row.sentence(figures), where))
     order = list(SEVERITIES)
     return tuple(sorted(said, key=lambda one: order.index(one.severity)))

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..errors import ScenarioError
 from .precision import precision_of
-from .rules import Rule, judge
-from .run import tied_groups, total_rewards
+from .rules import Rule, judge, parts_of
+from .run import equal_sums
 from .trial import KNOWN_EPS, Tried, error_of, fits_alike, off_by, shortest, tried_rules
 from .weights import in_first, scale_of_log, weights_of_log, weights_of_totals
 
@@ -46,8 +46,11 @@ class Fit:
     predicted : ndarray or None, (Q, G)
     off : ndarray, (Q,)
         Largest error of each group; NaN where no advantage was logged.
+    parts : ndarray, (Q, G, K)
+        What each term adds to what a group is compared by: weighted rewards, or weighted
+        advantages where the rule judges terms apart.
     tied : ndarray of bool, (Q,)
-        All totals equal, two or more of them.
+        All sums of parts equal, two or more of them.
     misfits : ndarray of int
         Groups that are not tied and do not fit, the worst first.
     residue : float
@@ -68,6 +71,7 @@ class Fit:
     error: float
     predicted: np.ndarray | None
     off: np.ndarray
+    parts: np.ndarray
     tied: np.ndarray
     misfits: np.ndarray
     residue: float
@@ -120,11 +124,11 @@ def _unlogged(run, elsewhere):
         weights, scale = np.ones(K), "one" if K == 1 else "assumed"
     else:
         weights = shortest(weights, lambda some: np.max(np.abs(some - weights)) <= 1e-4)
-    totals = total_rewards(run, weights)
+    parts = parts_of(run, None, weights, 0.0)
     return Fit(
         rule=None, weights=weights, scale=scale, fixed=np.full(K, scale != "assumed"),
         ambiguous=False, eps=0.0, eps_found=False, error=np.nan, predicted=None,
-        off=np.full(len(run.steps), np.nan), tied=tied_groups(run, totals, weights),
+        off=np.full(len(run.steps), np.nan), tied=equal_sums(run.scored, parts), parts=parts,
         misfits=np.zeros(0, dtype=int), residue=0.0, tried=(),
     )  # fmt: skip
 
@@ -142,18 +146,22 @@ def _with_rule(run, log, tried, elsewhere):
         weights = shortest(weights, lambda some: _as_good(run, best, some, eps, weights))
     predicted = judge(run, best.rule, weights, eps)
     off = off_by(run, predicted)
-    tied = tied_groups(run, total_rewards(run, weights), weights)
+    parts = parts_of(run, best.rule, weights, eps)
+    tied = equal_sums(run.scored, parts)
     judged = ~np.isnan(off) & ~tied
     largest = np.nan_to_num(run.largest_advantages)
     rounding = precision_of(run.advantages[run.present]).of(largest)
     bad = judged & (off > np.maximum(TOLERANCE * np.maximum(1.0, largest), 1.5 * rounding))
     fits = judged & ~bad
     rule = best.rule if 2 * fits.sum() >= judged.sum() and judged.any() else None
+    if rule is None:  # what no rule explains is compared by its rewards
+        parts = parts_of(run, None, weights, 0.0)
+        tied = equal_sums(run.scored, parts)
     return Fit(
         rule=rule, weights=weights, scale=scale, fixed=fixed, ambiguous=best.ambiguous, eps=eps,
         eps_found=best.eps_told,
         error=_error_of(off, fits if rule else judged, bool(rule)),
-        predicted=predicted, off=off, tied=tied,
+        predicted=predicted, off=off, parts=parts, tied=tied,
         misfits=np.nonzero(bad)[0][np.argsort(-off[bad], kind="stable")],
         residue=float(np.max(np.where(tied, largest, 0.0), initial=0.0)), tried=tried,
         alike=_alike(run, tried),
@@ -202,7 +210,7 @@ def _unit(best, weights):
     if best.rule.order == "normalize_then_sum":
         return 1.0
     at = np.argmax(np.abs(best.weights))
-    return float(np.abs(weights[at] / best.weights[at]))
+    return float(np.abs(weights[at] / best.weights[at])) if best.weights[at] else 1.0
 
 
 def _known_eps(eps, doubt):

@@ -179,6 +179,17 @@ def of_terms(run, rule, eps):
     )
 
 
+def parts_of(run, rule, weights, eps):
+    """What each term adds to what a group is compared by, (Q, G, K); 0 where it gave no score.
+
+    Weighted rewards, or where terms are judged apart their weighted advantages.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if rule is not None and rule.order == _APART:
+        return times(weights, np.moveaxis(of_terms(run, rule, eps), 0, -1))
+    return times(weights, np.where(run.known, run.terms, 0.0))
+
+
 def judge(run, rule, weights, eps):
     """Advantages (Q, G) of a run under a rule; 0 where nothing scored a completion.
 

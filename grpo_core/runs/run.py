@@ -112,6 +112,11 @@ class Run:
         return ~np.isnan(self.terms) & self.present[..., None]
 
     @property
+    def scored(self):
+        """Completions that at least one term scored, (Q, G)."""
+        return np.any(self.known, axis=-1)
+
+    @property
     def largest_advantages(self):
         """Largest size among the logged advantages of each group, (Q,); NaN where none was."""
         if self.advantages is None:
@@ -184,28 +189,22 @@ def total_rewards(run, weights):
     return np.where(np.any(run.known, axis=-1), total(weighted, axis=-1), np.nan)
 
 
-def tied_groups(run, totals, weights=None):
-    """Groups of two or more totals that are all equal to the precision of float32, (Q,).
+def equal_sums(scored, parts):
+    """Groups of two or more sums that are all equal to the precision of float32, (Q,).
 
     Parameters
     ----------
-    run : Run
-    totals : ndarray, (Q, G)
-        NaN where nothing scored a completion.
-    weights : ndarray, (K,), optional
-        Those that made the totals: what is summed may be larger than the sum, and its rounding
-        with it.
+    scored : ndarray of bool, (Q, G)
+    parts : ndarray, (Q, G, K)
+        What is summed. It may be larger than the sum, and so may its rounding.
     """
-    scored = np.isfinite(totals) & run.present
-    low = np.min(np.where(scored, totals, np.inf), axis=1)
-    high = np.max(np.where(scored, totals, -np.inf), axis=1)
-    several = np.sum(scored, axis=1) > 1
-    size = np.abs(totals)
-    if weights is not None:
-        size = np.sum(np.abs(np.where(run.known, run.terms, 0.0) * weights), axis=-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.where(several, high - low, 0.0)
-        return several & (spread <= _TIED * np.max(np.where(scored, size, 0.0), axis=1))
+        totals = total(parts, axis=-1)
+        low = np.min(np.where(scored, totals, np.inf), axis=1)
+        high = np.max(np.where(scored, totals, -np.inf), axis=1)
+        several = np.sum(scored, axis=1) > 1
+        size = np.max(np.where(scored, np.sum(np.abs(parts), axis=-1), 0.0), axis=1)
+        return several & (np.where(several, high - low, 0.0) <= _TIED * size)
 
 
 def groups_of(run, keep):

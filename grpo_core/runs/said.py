@@ -10,7 +10,8 @@ class RunFinding:
 
     ``find`` maps an `Explained` to the figures of the sentence, or None where it does not hold;
     ``step`` or ``group`` among them is what to look at. ``severity`` as in
-    `grpo_core.findings.row.SEVERITIES`; ``question`` is what a reader asks who meets it.
+    `grpo_core.findings.row.SEVERITIES`, unless the figures bring their own; ``question`` is what
+    a reader asks who meets it. ``about_rewards`` is False for what holds without rewards.
     """
 
     code: str
@@ -18,3 +19,4 @@ class RunFinding:
     question: str
     find: Callable
     sentence: Callable
+    about_rewards: bool = True

@@ -91,7 +91,7 @@ def _say_convention(figures):
 def no_convention(shown):
     """Advantages were logged, and no rule gives them."""
     found = shown.fit
-    if found.rule is not None or not found.tried:
+    if found.rule is not None or not found.tried or np.isnan(found.error):
         return None
     best = found.tried[0]
     return {"label": best.rule.label, "error": found.error, "rules": len(found.tried)}
@@ -199,22 +199,30 @@ def log_disagrees(shown):
         "step": int(shown.series.steps[at]), "logged": float(logged[at]),
         "own": float(shown.series.reward[at]), "steps": int(bad.sum()),
         "of": int(np.isfinite(logged).sum()),
+        "typed": shown.fit.scale == "given",
     }  # fmt: skip
+
+
+# Why the log and the files may differ, by whether the weights were typed in.
+_CAUSES = {
+    True: "The weights typed in here are not those of the run, or files hold part of a batch only.",
+    False: "Files hold only part of a batch where several processes write, an evaluation overwrote "
+    "them, or the weights changed.",
+}
 
 
 def _say_log_disagrees(figures):
     return (
         f"The logged reward is not the mean of the completions in {figures['steps']:,} of "
         f"{count(figures['of'], 'step')}: {number(figures['logged'])} against "
-        f"{number(figures['own'])} at step {figures['step']}. Files hold only part of a batch "
-        "where several processes write, an evaluation overwrote them, or the weights changed."
+        f"{number(figures['own'])} at step {figures['step']}. {_CAUSES[figures['typed']]}"
     )
 
 
 def shares_said(shown):
     """Groups that shaping alone decides."""
     decided, groups = int(shown.series.shaped_only.sum()), int(shown.series.groups.sum())
-    if not decided:
+    if not decided or len(shown.run.names) == 1:
         return None
     worst = int(np.argmax(shown.series.shaped_only / np.maximum(shown.series.groups, 1)))
     return {
@@ -236,7 +244,29 @@ def _say_shares(figures):
     )
 
 
+def stand_ins(shown):
+    """Rewards that are none."""
+    return {"names": shown.run.names} if shown.stand_ins else None
+
+
+def _say_stand_ins(figures):
+    return (
+        "The files hold no rewards. "
+        f"{listing([named(name) for name in figures['names']])} stands in for them, so that groups "
+        "can be looked at: nothing can be said of the task, of the weights or of how advantages "
+        "were made."
+    )
+
+
 ROWS = (
+    RunFinding(
+        code="stand_ins",
+        question="What was rewarded?",
+        severity="warning",
+        find=stand_ins,
+        sentence=_say_stand_ins,
+        about_rewards=False,
+    ),
     RunFinding(
         code="no_convention",
         question="How were the advantages made?",

@@ -7,21 +7,30 @@ from .said import RunFinding
 from .series import logged
 
 _PART = 0.25  # of the steps, at each end, that a change is read between
-_SIGMA = 3.0
+_SIGMA, _CHANCE = 3.0, 2.0  # standard errors: a change, and what chance makes often
 
 
-def ends(values):
-    """Means of the first and the last quarter, and their difference in standard errors."""
-    known = values[np.isfinite(values)]
-    n = max(int(len(known) * _PART), 1)
-    if len(known) < 2:
+def ends(values, errors=None):
+    """Means of the first and the last quarter, and their difference in standard errors.
+
+    The noise is that between steps, or within them (``errors``, (S,)), whichever is larger: of
+    one or two steps on each side only the latter is known.
+    """
+    known = np.isfinite(values)
+    n = max(int(known.sum() * _PART), 1)
+    if known.sum() < 2:
         return None
-    first, last = known[:n], known[-n:]
-    ddof = 1 if n > 1 else 0
-    error = np.sqrt((np.var(first, ddof=ddof) + np.var(last, ddof=ddof)) / n)
+    first, last = values[known][:n], values[known][-n:]
+    between = (np.var(first, ddof=1) + np.var(last, ddof=1)) / n if n > 1 else 0.0
+    within = np.nan
+    if errors is not None:
+        own = errors[known]
+        within = (np.mean(np.square(own[:n])) + np.mean(np.square(own[-n:]))) / n
+    error = np.sqrt(max(between, np.nan_to_num(within)))
     change = float(np.mean(last) - np.mean(first))
-    sigmas = change / error if error > 0 else np.sign(change) * np.inf
-    return float(np.mean(first)), float(np.mean(last)), float(np.nan_to_num(sigmas))
+    unknown = n == 1 and np.isnan(within)
+    sigmas = 0.0 if unknown or change == 0 else change / max(error, 1e-12 * abs(change))
+    return float(np.mean(first)), float(np.mean(last)), float(sigmas)
 
 
 def hacked(shown):
@@ -90,7 +99,7 @@ def _say_driver(figures):
         "spread of the total reward within groups."
     )
     if figures["is_task"]:
-        return f"{said} No other term takes over while {named(figures['task'])} falls."
+        return f"{said} No other term took over."
     return f"{said} It is not {named(figures['task'])}."
 
 
@@ -98,7 +107,7 @@ def task_course(shown):
     """How the task went from the first quarter of the run to the last."""
     if shown.turns:
         return None
-    found = ends(shown.series.task)
+    found = ends(shown.series.task, shown.series.task_error)
     if found is None or len(shown.series.steps) < 4:
         return None
     first, last, sigmas = found
@@ -106,17 +115,17 @@ def task_course(shown):
 
 
 def _say_task_course(figures):
-    moved = (
-        "rose" if figures["sigmas"] > _SIGMA else "fell" if figures["sigmas"] < -_SIGMA else None
-    )
+    sigmas, size = figures["sigmas"], number(abs(figures["sigmas"]), 2)
     span = f"from {number(figures['first'], 3)} to {number(figures['last'], 3)}"
     between = "(means of the first and the last quarter of the steps)"
-    if moved is None:
+    if abs(sigmas) < _CHANCE:
         return (
             f"{named(figures['task'])} went {span} {between}: no more than chance makes of it, "
-            f"{number(abs(figures['sigmas']), 2)} standard errors."
+            f"{size} standard errors."
         )
-    return f"{named(figures['task'])} {moved} {span} {between}."
+    moved = "rose" if sigmas > 0 else "fell"
+    doubt = "." if abs(sigmas) > _SIGMA else f": {size} standard errors, seldom chance alone."
+    return f"{named(figures['task'])} {moved} {span} {between}{doubt}"
 
 
 def length_course(shown):
@@ -193,6 +202,7 @@ ROWS = (
         sentence=_say_hacked,
     ),
     RunFinding(
+        about_rewards=False,
         code="far_from_reference",
         question="How far did it go?",
         severity="warning",
@@ -214,6 +224,7 @@ ROWS = (
         sentence=_say_driver,
     ),
     RunFinding(
+        about_rewards=False,
         code="length_course",
         question="Did answers get longer?",
         severity="note",
@@ -221,6 +232,7 @@ ROWS = (
         sentence=_say_length_course,
     ),
     RunFinding(
+        about_rewards=False,
         code="never_clipped",
         question="Does clipping do anything?",
         severity="note",

@@ -6,6 +6,9 @@ from ..words import count, listing, named, number, percent
 from .said import RunFinding
 from .series import logged
 
+_MANY = 0.2  # of the groups tied
+_ROUNDING = 0.05  # a larger advantage in a tied group is no residue of rounding
+
 
 def tied(shown):
     """Tied groups as recounted, beside what the trainer logged."""
@@ -15,7 +18,7 @@ def tied(shown):
     if at is None or not np.isfinite(at).any():
         if not equal:
             return None
-        return {"tied": equal, "groups": groups, "name": None}
+        return {"tied": equal, "groups": groups, "name": None, "severity": _grave(equal / groups)}
     known = np.isfinite(at)
     recounted = shown.series.tied / np.maximum(shown.series.groups, 1)
     return {
@@ -27,7 +30,13 @@ def tied(shown):
         "never": bool(np.all(at[known] == 0)),
         "agrees": bool(np.max(np.abs(at - recounted)[known]) < 1e-6),
         "stride": shown.log.stride,
+        "severity": _grave(equal / groups),
     }
+
+
+def _grave(share):
+    """A few ties are no trouble; many are a batch that teaches nothing."""
+    return "warning" if share > _MANY else "note"
 
 
 def _say_tied(figures):
@@ -69,7 +78,8 @@ def residue(shown):
         "residue": found.residue,
         "groups": int(np.sum(own > 0)),
         "tied": int(found.tied.sum()),
-        "small": found.residue < 0.05,
+        "small": found.residue < _ROUNDING,
+        "severity": "note" if found.residue < _ROUNDING else "warning",
         "eps": found.eps if found.eps_found else None,
     }
 
@@ -156,14 +166,15 @@ def unequal(shown):
 
 def _say_unequal(figures):
     return (
-        f"Groups differ in size: most have {figures['usual']} completions, "
-        f"{figures['others']:,} of {figures['groups']:,} have another number "
-        f"({figures['low']} to {figures['high']})."
+        f"Groups differ in size, from {figures['low']:,} to "
+        f"{count(figures['high'], 'completion')}. The commonest size is {figures['usual']:,}, in "
+        f"{figures['groups'] - figures['others']:,} of {figures['groups']:,} groups."
     )
 
 
 ROWS = (
     RunFinding(
+        about_rewards=False,
         code="groups_of_one",
         question="Is there anything to compare with?",
         severity="warning",
@@ -173,14 +184,14 @@ ROWS = (
     RunFinding(
         code="tied_recounted",
         question="How many groups are tied?",
-        severity="warning",
+        severity="note",
         find=tied,
         sentence=_say_tied,
     ),
     RunFinding(
         code="residue",
         question="What were tied groups taught?",
-        severity="warning",
+        severity="note",
         find=residue,
         sentence=_say_residue,
     ),
@@ -192,6 +203,7 @@ ROWS = (
         sentence=_say_missing,
     ),
     RunFinding(
+        about_rewards=False,
         code="unequal_groups",
         question="Are groups of one size?",
         severity="note",

@@ -12,7 +12,8 @@ import numpy as np
 from ..errors import ScenarioError
 from ..numerics import total
 from .by_step import BySteps
-from .run import tied_groups, total_rewards
+from .rules import parts_of
+from .run import equal_sums, total_rewards
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,14 +34,15 @@ class Series:
         Mean length of all completions; of those whose task value is above the middle of its
         range, and of the others.
     tied : ndarray of int, (S,)
-        Groups whose totals are all equal.
+        Groups whose sums are all equal.
     shaped_only : ndarray of int, (S,)
         Groups that are tied in the task and not in the total: shaping alone decides them.
     shares : ndarray, (S, K)
-        Share of each term in the spread of the totals within groups, all groups of a step
-        pooled: ``sum cov(w_k r_k, R) / sum var(R)``. They add up to 1.
+        Share of each term in the spread within groups, all groups of a step pooled:
+        ``sum cov(w_k r_k, R) / sum var(R)``, or of the terms' own advantages where those are
+        summed. They add up to 1.
     correlation : ndarray, (S,)
-        Of the total with the task, within groups.
+        Of the sum with the task, within groups.
     """
 
     steps: np.ndarray
@@ -93,7 +95,7 @@ def values_of(run, name):
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")  # rewards beyond 1e154 have no square
-def series(run, weights, task):
+def series(run, weights, task, parts=None):
     """The `Series` of a run under given weights of its terms.
 
     Parameters
@@ -102,17 +104,20 @@ def series(run, weights, task):
     weights : ndarray, (K,)
     task : str
         A term or a measure.
+    parts : ndarray, (Q, G, K), optional
+        What each term adds to what a group is compared by, see `Fit`; weighted rewards if
+        nothing else is known. Ties, shares and the correlation are those of their sums.
     """
     totals, worth = total_rewards(run, weights), values_of(run, task)
-    scored = np.isfinite(totals) & run.present
-    by = BySteps(run)
-    weighted = np.where(scored[..., None], np.nan_to_num(run.terms) * weights, 0.0)
+    scored, by = run.scored, BySteps(run)
+    parts = parts_of(run, None, weights, 0.0) if parts is None else parts
+    compared = np.where(scored, total(parts, axis=-1), 0.0)
     judged = np.isfinite(worth) & run.present
     right = judged & (worth > _middle(worth, judged))
     lengths = run.lengths if run.lengths is not None else np.full(run.present.shape, np.nan)
-    tied = tied_groups(run, totals, weights)
-    silent = tied_groups(run, np.where(judged, worth, np.nan))
-    parts = _moments(weighted, np.where(scored, totals, 0.0), scored)
+    tied = equal_sums(scored, parts)
+    silent = equal_sums(judged, np.where(judged, worth, 0.0)[..., None])
+    moments = _moments(parts, compared, scored)
     task_mean, task_error = by.mean_and_error(worth, judged)
     return Series(
         steps=run.every_step,
@@ -129,8 +134,8 @@ def series(run, weights, task):
         length_wrong=by.mean(lengths, judged & ~right),
         tied=by.sums(tied).astype(int),
         shaped_only=by.sums(silent & ~tied & (scored.sum(axis=1) > 1)).astype(int),
-        shares=by.ratio(parts, total(parts, axis=1)),
-        correlation=_correlation(by, totals, worth, scored & judged),
+        shares=by.ratio(moments, total(moments, axis=1)),
+        correlation=_correlation(by, compared, worth, scored & judged),
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .precision import precision_of
-from .rules import RULES, Rule, judge
-from .run import groups_of, tied_groups, total_rewards
+from .rules import RULES, Rule, judge, parts_of
+from .run import equal_sums, groups_of
 from .weights import weights_of_advantages
 
 KNOWN_EPS = (1e-9, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
@@ -144,7 +144,7 @@ def _eps(run, rule, weights):
 def error_of(run, rule, weights, eps):
     """Mean of the largest error of a group, over the best of those that are not tied."""
     off = off_by(run, judge(run, rule, weights, eps))
-    counts = ~np.isnan(off) & ~tied_groups(run, total_rewards(run, weights), weights)
+    counts = ~np.isnan(off) & ~equal_sums(run.scored, parts_of(run, rule, weights, eps))
     if not counts.any():
         return np.inf
     ordered = np.sort(off[counts])

@@ -49,7 +49,7 @@ class Turn:
     reward_after: float
 
 
-def turns(shown: Series, names, task):
+def turns(shown: Series, names, task, weights=None):
     """Terms other than the task that took over while the task got worse, gravest first.
 
     Parameters
@@ -60,11 +60,14 @@ def turns(shown: Series, names, task):
         Where the task is a measure and there is one term, there are no shares: the task's own
         level is cut in two.
 
+    weights : ndarray, (K,), optional
+        1 each if not given. A term whose weight is negative is paid for falling.
+
     Returns
     -------
     list of Turn
     """
-    found = []
+    found, weights = [], np.ones(len(names)) if weights is None else weights
     for k, name in enumerate(names):
         if name == task or len(shown.steps) < 2 * _FEW:
             continue
@@ -77,7 +80,7 @@ def turns(shown: Series, names, task):
             turn.share_after > _MOST and turn.share_after - turn.share_before > _RISE
         )
         fell = turn.task_before - turn.task_after > _FALL * abs(turn.task_before)
-        rises = moved(shown.terms[:, k], cut, alike=False) > _SIGMA
+        rises = moved(weights[k] * shown.terms[:, k], cut, alike=False) > _SIGMA
         falls = moved(shown.task, cut) < -_SIGMA
         if took_over and fell and rises and falls:
             found.append(turn)

@@ -12,7 +12,7 @@ from . import run_state as runs
 from .literal import literal
 from .menu import MENU
 from .run_text import colour_scale, coloured_text, plain_text
-from .token_text import visible
+from .token_text import readable
 from .view import View
 
 _ROWS = 8  # of the table of groups before it scrolls
@@ -24,7 +24,7 @@ def groups(run, found, step):
     if run.group not in at:
         run.group = run_words.first_group(found, step)
     frame = run_words.formatted(run_words.groups_of_step(found, step))
-    frame.insert(1, "prompt", [visible(prompt, 60) for prompt in runs.prompts_of(run, step)])
+    frame.insert(1, "prompt", [readable(prompt, 60) for prompt in runs.prompts_of(run, step)])
     key = f"run_groups_{run.key}_{step}_{run.jumps}"
 
     def change():
@@ -51,7 +51,7 @@ def group(run, found, palette):
     prompt = next((prompt for prompt, _ in texts if prompt), "")
     number = found.run.at(int(found.run.steps[q])).tolist().index(q)
     panels.heading(f"Group {number} of step {int(found.run.steps[q]):,}")
-    panels.plain(f"Prompt: {visible(prompt, 400)}")
+    panels.plain(f"Prompt: {readable(prompt, 400)}")
     panels.plain(run_words.group_words(found, q), "caption")
     left, right = st.columns([5, 7], gap="large")
     with left:
@@ -105,15 +105,7 @@ def _completion(found, q, g, text, view, quantity, palette):
 def _token_choice(run, found, q, steps):
     """Which quantity and which use of the batch; gives the evaluated tokens."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        quantity = st.segmented_control(
-            "Colour by",
-            list(run_tokens.QUANTITIES),
-            default="advantage",
-            required=True,
-            format_func=lambda key: run_tokens.QUANTITIES[key].label,
-            key="run_quantity",
-            on_change=state.touch,
-        )
+        quantity = _quantity()
         use = steps[-1]
         if len(steps) > 1:
             use = st.segmented_control(
@@ -126,6 +118,25 @@ def _token_choice(run, found, q, steps):
     part = "" if view.whole else " Weights are those of this group alone."
     panels.plain(f"Colour: {row.label}, {row.note}. Under {source}.{part}", "caption")
     return view, quantity
+
+
+def _quantity():
+    """What tokens are coloured by; it outlives a visit to another page."""
+    key, here = "run_quantity", runs.runs()
+    st.session_state[key] = here.quantity
+
+    def change():
+        state.touch()
+        here.quantity = st.session_state[key] or here.quantity
+
+    return st.segmented_control(
+        "Colour by",
+        list(run_tokens.QUANTITIES),
+        required=True,
+        format_func=lambda each: run_tokens.QUANTITIES[each].label,
+        key=key,
+        on_change=change,
+    )
 
 
 def _scale_line(found, q, view, quantity, palette):

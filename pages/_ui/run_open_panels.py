@@ -9,7 +9,7 @@ from .numbers import count
 from .run_bundled import BUNDLED
 from .runs import layout_text
 from .runs.formats import FORMATS
-from .token_text import visible
+from .token_text import readable
 
 _UPLOAD_MB = 20  # .streamlit/config.toml has the same
 _NONE = ""  # the key of no second run
@@ -94,6 +94,17 @@ def _uploader():
         st.markdown(layout_text.MARKDOWN)
 
 
+def beside(run):
+    """What the second run says first, one line; nothing without one."""
+    here = runs.runs()
+    other = here.held.get(here.beside)
+    if other is None or other.key == run.key:
+        return
+    said = runs.said(other)
+    if said:
+        panels.plain(f"{other.label}: {said[0].question} {said[0].sentence}", "caption")
+
+
 def about(run):
     """What is open: format, sizes, and of a run that ships where it comes from."""
     row = BUNDLED.get(run.key)
@@ -102,9 +113,14 @@ def about(run):
     panels.plain(_sizes(run), "caption")
     if run.key == runs.PATH:
         st.button(
-            "Read the folder again", on_click=runs.read_again, icon=":material/refresh:",
+            "Read it again", on_click=runs.read_again, icon=":material/refresh:",
             type="tertiary", key="run_again",
         )  # fmt: skip
+
+
+def _kept(run):
+    """That an upload is kept nowhere."""
+    return " Reloading the page forgets it." if run.key.startswith("upload") else ""
 
 
 def _guesses(run):
@@ -116,7 +132,7 @@ def _guesses(run):
     ]
     if not guessed:
         return ""
-    named = ", ".join(f"“{visible(name, 40)}”" for name in guessed[:6])
+    named = ", ".join(f"“{readable(name, 40)}”" for name in guessed[:6])
     more = f" and {len(guessed) - 6:,} more" if len(guessed) > 6 else ""
     return f" Taken for rewards: {named}{more}; change that under Columns and settings."
 
@@ -129,5 +145,5 @@ def _sizes(run):
         f"{run.opened.format.label}: {count(completions, 'completion')} in "
         f"{count(groups, 'group')}, "
         f"{count(len(steps), 'scored step')} "
-        f"from {steps[0]:,} to {steps[-1]:,}.{_guesses(run)}"
+        f"from {steps[0]:,} to {steps[-1]:,}.{_guesses(run)}{_kept(run)}"
     )

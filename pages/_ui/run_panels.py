@@ -13,7 +13,8 @@ from .runs.records import ROLES
 from .trainer_text import MAX_CHARACTERS
 
 _ICONS = {"note": "○", "warning": "▲", "error": "■"}
-_FIRST = 4  # findings that are seen at once
+_JUMP = ":material/arrow_forward:"
+_FIRST = 5  # findings that are seen at once
 _COLUMNS = 60  # that can be given another role
 _OPTIONS = 5_000  # steps that a slider offers one by one
 
@@ -36,12 +37,13 @@ def _finding(one, index):
         st.html(f'<div class="finding">{icon}<span>{said}</span></div>')
         if "group" in one.where:
             st.button(
-                "Show the group", key=f"run_jump_{index}", type="tertiary",
+                "Show the group", key=f"run_jump_{index}", type="tertiary", icon=_JUMP,
                 on_click=runs.show_group, args=(one.where["group"],),
             )  # fmt: skip
         elif "step" in one.where:
             st.button(
                 f"Show step {one.where['step']}", key=f"run_jump_{index}", type="tertiary",
+                icon=_JUMP,
                 on_click=runs.show_step, args=(one.where["step"],),
             )  # fmt: skip
 

@@ -50,10 +50,10 @@ def report_of(run, other):
             pictures.append((title, figure))
     return run_report.report(
         found,
-        sentences=[(one.severity, one.sentence) for one in runs.said(run)],
+        sentences=[(one.severity, f"{one.question} {one.sentence}") for one in runs.said(run)],
         figures=pictures,
         tables=run_tables.every_table(found),
         texts=[*run.opened.notes],
-        title=f"GRPO run: {run.label}",
+        title=f"GRPO run: {run.opened.name}",
         made_with="GRPO Explorer",
     )

@@ -62,6 +62,7 @@ class Runs:
     error: str = ""
     uploads: int = 0
     linked: dict[str, str] = field(default_factory=dict)
+    quantity: str = "advantage"
 
 
 def runs():
@@ -78,6 +79,14 @@ def runs():
 def _read_path(path):
     """A run on the server's disk, read once for all sessions."""
     return opened_path(path)
+
+
+def named_on_start():
+    """True once a session, where the command line names a run and the address nothing else."""
+    asked = path_of(sys.argv) is not None and not st.query_params
+    first = asked and _STORE not in st.session_state
+    runs()
+    return first
 
 
 def read_again():
@@ -174,7 +183,10 @@ def _explained(run, task):
 
 
 def _made(opened, label, weights, task):
-    found = explain(opened.run, opened.log, name=label, weights=weights, task=task)
+    found = explain(
+        opened.run, opened.log, name=label, weights=weights, task=task,
+        stand_ins=getattr(opened, "stand_ins", False),
+    )  # fmt: skip
     return found, say(found)
 
 

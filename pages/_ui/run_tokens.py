@@ -105,7 +105,20 @@ def scenario_of(found, opened, groups, conventions, *, use=None, texts=True):
         prompts=prompts,
         completions=completions,
         conventions=conventions,
+        whole=_whole(found, opened, groups, use) if tokens else {},
     )
+
+
+def _whole(found, opened, groups, use):
+    """Completions, and tokens where all were recorded, of the step that groups are part of."""
+    step = found.run.at(int(found.run.steps[groups[0]]))
+    if len(step) == len(groups):
+        return {}
+    whole = {"completions": int(found.run.sizes[step].sum())}
+    each = [_use_of(opened.tokens(int(q)), use) for q in step]
+    if all(one is not None for one in each):
+        whole["tokens"] = sum(int(one.arrays["mask"].sum()) for one in each)
+    return whole
 
 
 def _use_of(of_group, step):

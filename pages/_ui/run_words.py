@@ -5,10 +5,11 @@ import numpy as np
 from grpo_core.runs.run import total_rewards
 from grpo_core.runs.say_course import ends
 from grpo_core.runs.series import values_of
+from grpo_core.words import listing, named
 
 from .numbers import number
 from .run_tables import groups_table
-from .token_text import visible
+from .token_text import readable
 
 
 def nearest_step(found, wanted):
@@ -65,7 +66,7 @@ def ends_row(found, other=None):
         now = _ends(read(found))
         below = "" if other is None else f"{other.name}: {_ends(read(other))}"
         if now:
-            rows.append((label.format(task=visible(found.task, 30)), now, below))
+            rows.append((label.format(task=readable(found.task, 30)), now, below))
     tied = f"{int(found.fit.tied.sum()):,} of {len(found.run.steps):,}"
     below = ""
     if other is not None:
@@ -91,7 +92,7 @@ def formatted(frame):
             return f"{value:,}"
         if isinstance(value, (float, np.floating)):
             return "" if np.isnan(value) else number(float(value), 4)
-        return visible(str(value), 200)
+        return readable(str(value), 200)
 
     return frame.map(cell)
 
@@ -100,7 +101,7 @@ def completion_line(found, q, g):
     """What one completion got: total of its terms, advantage logged and recomputed, length."""
     run, fit = found.run, found.fit
     parts = [
-        f"{visible(name, 30)} {number(value)} × {number(weight)}"
+        f"{readable(name, 30)} {number(value)} × {number(weight)}"
         for name, value, weight in zip(run.names, run.terms[q, g], fit.weights, strict=True)
         if np.isfinite(value)
     ]
@@ -157,11 +158,11 @@ def group_words(found, q):
     if found.fit.tied[q]:
         return "All rewards are equal: this group gives no signal."
     differing = [
-        visible(name, 30)
+        name
         for k, name in enumerate(run.names)
         if np.ptp(np.nan_to_num(run.terms[q][known][:, k])) > 0
     ]
     spread = f"Total rewards from {number(totals[known].min())} to {number(totals[known].max())}"
     if found.task in run.names and found.task not in differing and differing:
-        return f"{spread}. All are equal in {visible(found.task, 30)}: shaping alone decides here."
-    return f"{spread}, apart in {', '.join(differing)}."
+        return f"{spread}. All are equal in {named(found.task)}: shaping alone decides here."
+    return f"{spread}, apart in {listing([named(name) for name in differing])}."

@@ -30,6 +30,17 @@ def _shown(character):
     return character
 
 
+def readable(text, limit=40):
+    """`visible` text whose single blanks stay blanks, for whole sentences.
+
+    Examples
+    --------
+    >>> readable("a b\\n")
+    'a b↵'
+    """
+    return visible(text, limit).replace(_SHOWN[" "], " ")
+
+
 def escaped(text, limit=40):
     """`visible` text for Plotly, which reads tags, entities and dollar formulas in any label."""
     return visible(text, limit).translate(_MARKUP)

@@ -142,18 +142,22 @@ def test_two_runs_stand_side_by_side(open_page):
     wait_painted(page)
     assert page.locator(".figures").first.get_by_text("Additions: 0.533 → 0.622").count()
     assert page.locator(".js-plotly-plot").first.get_by_text("Additions").count()
+    assert page.get_by_text("Additions: Did it learn the task?").count()  # its verdict, too
 
 
 def test_the_command_line_names_a_folder_that_opens_first(open_page, server, tmp_path):
     with zipfile.ZipFile(RUNS / "trl-addition.zip") as archive:
         archive.extractall(tmp_path)
     cold = server("--run", str(tmp_path / "trl-addition"))
-    page = open_page("/Your_run", height=1600, server=cold)
+    page = open_page("/", height=1600, server=cold)  # leads to the run by itself, once
+    page.get_by_role("heading", name=MENU["Your_run"].question).wait_for()
+    wait_painted(page)
     assert page.get_by_text("12,800 completions in 1,600 groups").count()
-    said = page.locator(".finding").first.inner_text()
-    assert "122 of 1,600 groups" in said
-    press(page, "Read the folder again")
+    assert page.get_by_text("122 of 1,600 groups").count()
+    press(page, "Read it again")
     assert page.get_by_text("12,800 completions in 1,600 groups").count()
+    go_to(page, MENU["Overview"])
+    assert page.get_by_role("heading", name=MENU["Overview"].question).count()
 
 
 def test_a_folder_that_is_not_there_is_said_and_other_runs_open(open_page, server, tmp_path):

@@ -8,7 +8,9 @@ from grpo_core.errors import ScenarioError
 from grpo_core.presets import PRESETS
 from grpo_core.runs.example import GroupTokens, example
 from grpo_core.runs.explain import RUN_FINDINGS, explain, say
+from grpo_core.runs.rules import RULES, judge
 from grpo_core.runs.run import Run, RunLog
+from grpo_core.runs.say_course import ends
 from grpo_core.runs.series import guess_task, logged, series
 from grpo_core.runs.turn import level_cut, turns
 
@@ -216,6 +218,7 @@ def every_said():
         explain(with_fields(plain, advantages=noise)),
         explain(with_fields(plain, lengths=long)),
         explain(made_run("group_sample", [1.0, 0.2], damaged=2)),
+        explain(plain, stand_ins=True),
         explain(small_run(advantages=[[1.0, -1.0], [-1.0, 1.0], [0.001, 0.001]])),
     )  # fmt: skip
     return {one.code: one for each in explained for one in say(each)}
@@ -384,3 +387,92 @@ def test_a_single_reward_normalised_over_the_batch_opens_with_that_normalisation
     if shown.fit.rule.batch:
         result = evaluate(example(shown, step))
         np.testing.assert_allclose(result.advantages, run.advantages[step], atol=1e-3)
+
+
+def test_where_terms_are_judged_apart_ties_and_shares_are_those_of_their_advantages():
+    # Totals 1 + 0.5 x 0 and 0 + 0.5 x 2: equal. Each term by itself differs, so the group is no
+    # tie under GDPO: the advantages are 0.707 - 0.5 x 0.707 and the opposite.
+    terms = np.tile([[[1.0, 0.0], [0.0, 2.0]]], (12, 1, 1))
+    terms[1::2] = [[1.0, 2.0], [0.0, 0.0]]
+    plain = Run(
+        steps=np.arange(12), present=np.ones((12, 2)), names=("correct", "format"), terms=terms
+    )
+    made = judge(plain, RULES["apart_sample"], np.array([1.0, 0.5]), 1e-4)
+    shown = explain(with_fields(plain, advantages=made), weights=[1.0, 0.5])
+    assert shown.fit.rule is RULES["apart_sample"]
+    assert not shown.fit.tied.any()
+    # cov(1 z, A) / var(A) with A = z (1 - 0.5): 1 / 0.5; the format takes the other part back.
+    np.testing.assert_allclose(shown.series.shares[0], [2.0, -1.0], atol=1e-3)
+    np.testing.assert_allclose(shown.series.shares[1], [2 / 3, 1 / 3], atol=1e-3)
+
+
+def flat_run(seed, S=6):
+    """Nothing changes: 48 answers a step, 4 of 10 right."""
+    task = np.random.default_rng(seed).random((S * 6, 8, 1)) < 0.4
+    return Run(
+        steps=np.repeat(np.arange(S), 6), present=np.ones((S * 6, 8)), names=("correct",),
+        terms=task.astype(float),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("S", [4, 6, 16])
+def test_a_flat_run_of_any_length_is_seldom_said_to_rise_or_fall(S):
+    said = [
+        one.sentence
+        for run in (flat_run(seed, S) for seed in range(40))
+        for one in say(explain(run))
+        if one.code == "task_course"
+    ]
+    assert sum("rose" in each or "fell" in each for each in said) <= 6
+
+
+def test_a_rise_that_chance_seldom_makes_is_not_called_chance():
+    values = np.array([0.28, 0.30, 0.29, 0.33, 0.36, 0.38, 0.41, 0.42])
+    assert ends(values)[2] > 3
+    assert 0 < ends(values, np.full(8, 0.05))[2] < 3
+
+
+def test_a_term_that_is_paid_for_falling_is_hacked_when_it_falls():
+    run = hacked_run()
+    terms = run.terms * [1.0, -1.0]
+    turned = Run(steps=run.steps, present=run.present, names=run.names, terms=terms)
+    for weight, expected in ((-0.3, 1), (0.3, 0)):
+        weights = np.array([1.0, weight])
+        found = turns(series(turned, weights, "correct"), run.names, "correct", weights)
+        assert len(found) == expected
+
+
+def test_rewards_that_stand_in_for_others_say_nothing_of_rewards():
+    said = {one.code for one in say(explain(hacked_run(), stand_ins=True))}
+    assert "stand_ins" in said
+    assert not said & {"reward_hacked", "task_course", "driver", "convention", "tied_recounted"}
+
+
+def test_weights_of_nothing_are_no_error():
+    for one in say(explain(made_run("group_sample", [1.0, 0.2]), weights=[0.0, 0.0])):
+        assert "undefined" not in one.sentence
+
+
+def test_names_are_shown_as_they_are_and_cannot_turn_a_sentence_round():
+    run = made_run("group_sample", [1.0, 0.2], names=("a\u202eb", "c\nd"))
+    text = " ".join(one.sentence for one in say(explain(run)))
+    assert "\u202e" not in text
+    assert "“a\\u202eb”" in text
+
+
+def test_one_group_of_a_step_weighs_as_it_did_in_the_run():
+    opened = recorded("trl-addition-step-bonus")
+    shown = explain(opened.run, opened.log)
+    setting = PRESETS["trl-classic"].conventions
+    groups = opened.run.at(81)
+    tokens = {int(q): opened.tokens(int(q))[0] for q in groups}
+
+    def as_example(chosen, **more):
+        given = [GroupTokens(tokens[q].arrays, tokens[q].pieces) for q in chosen]
+        return evaluate(example(shown, chosen, tokens=given, conventions=setting, **more))
+
+    every = as_example(list(tokens))
+    one = as_example([int(groups[1])], whole={"completions": 64})
+    L = one.weight.shape[2]
+    np.testing.assert_allclose(one.weight[0], every.weight[1, :, :L])
+    np.testing.assert_allclose(one.gradient[0], every.gradient[1, :, :L])
