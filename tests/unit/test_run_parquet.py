@@ -1,6 +1,7 @@
 """What a Parquet file promises is read and checked before anything is unpacked."""
 
 import io
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -162,3 +163,52 @@ def test_every_type_of_column_can_stand_beside_the_others():
         column.name: column.role for column in uploaded({"a.parquet": parquet(columns)}).columns
     }
     assert [found[f"other{at}"] for at in range(3)] == ["ignore"] * 3
+
+
+def wide(count):
+    """A Parquet file whose footer promises many columns of one number, and holds none of them."""
+    text = [b"%06d" % at for at in range(count)]
+    schema = b"".join(b"\x15\x0a\x25\x02\x18\x06" + name + b"\x00" for name in text)
+    # Type, encodings, path, codec, values, bytes of both kinds, place of the pages.
+    end = b"\x15\x00\x16\x02\x16\x50\x16\x50\x26\x08\x00\x00"
+    start = b"\x26\x08\x1c\x15\x0a\x19\x15\x00\x19\x18\x06"
+    chunks = b"".join(start + name + end for name in text)
+    size = bytes(_plain(count))
+    footer = b"\x15\x02\x19\xfc" + bytes(_plain(count + 1)) + b"\x48\x01s\x15" + varint(count)
+    footer += b"\x00" + schema + b"\x16\x02\x19\x1c\x19\xfc" + size + chunks + b"\x16\x50\x16\x02"
+    footer += b"\x00\x00"
+    return b"PAR1" + bytes(60) + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def _plain(number):
+    """A count as Thrift's compact protocol writes it: without a sign."""
+    while number > 127:
+        yield number & 127 | 128
+        number >>= 7
+    yield number
+
+
+class TestManyColumns:
+    def test_a_million_are_refused_before_their_names_are_read(self):
+        data = wide(1_000_000)
+        tracemalloc.start()
+        with pytest.raises(RunFileError, match="bytes of Parquet footer; at most 8,000,000"):
+            uploaded({"a.parquet": data})
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1_000_000
+
+    def test_as_many_as_a_footer_may_name_are_counted_and_nothing_of_them_is_unpacked(self):
+        data = wide(30_000)
+        tracemalloc.start()
+        with pytest.raises(RunFileError, match="30,000 columns; at most 300 are read. Leave out"):
+            uploaded({"a.parquet": data})
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 50_000_000
+
+    def test_the_writer_of_these_files_writes_what_is_meant(self, tmp_path):
+        (tmp_path / "a.parquet").write_bytes(wide(3))
+        found = promise(*sources_of_path(str(tmp_path / "a.parquet")))
+        assert found.rows == (1,)
+        assert [column.path for column in found.columns] == [("000000",), ("000001",), ("000002",)]

@@ -51,7 +51,7 @@ def promise(source):
     Raises
     ------
     RunFileError
-        No Parquet, damaged, or a footer that is too long.
+        No Parquet, damaged, a footer that is too long, or too many columns.
     """
     with source.open() as file:
         data = _footer(file, source)
@@ -62,6 +62,7 @@ def promise(source):
             if found.get(3) != sum(rows):
                 raise Damaged
             chunks = [chunk for _, columns in groups for chunk in columns]
+            check_bound("columns", len({chunk[3][0] for chunk in chunks}), source.name)
             if source.path is None:
                 # Somebody sent it: what a page claims may be more than what the footer claims.
                 pages, left = source.read(), PAGES
