@@ -19,6 +19,7 @@ from .palette import PALETTES
 from .run_text import plain_text, safe
 
 _ROWS = 200  # of a table that are written
+_COLUMNS = 30
 _TEXT, _CELL = 20_000, 300  # characters of a text and of a cell
 _FIGURES = 2_800_000  # characters of all figures: the file stays below 8 MB
 _SEVERITIES = {"error": "■", "warning": "▲", "note": "○"}
@@ -193,7 +194,7 @@ def _drawn(chart):
 
 
 def _table(title, frame):
-    shown = frame.head(_ROWS)
+    shown = frame.head(_ROWS).iloc[:, :_COLUMNS]
     right = [column.dtype.kind in "iuf" for _, column in shown.items()]
     kinds = [' class="number"' if number_ else "" for number_ in right]
     head = "".join(
@@ -206,10 +207,13 @@ def _table(title, frame):
         + "</tr>"
         for row in zip(*columns, strict=True)
     )  # fmt: skip
-    cut = len(frame) - len(shown)
+    cut = [
+        f"{most:,} of {count(size, noun)}"
+        for size, most, noun in ((len(frame), _ROWS, "row"), (frame.shape[1], _COLUMNS, "column"))
+        if size > most
+    ]
     note = (
-        f'<p class="quiet">The first {_ROWS} of {count(len(frame), "row")}. The others are in the '
-        "tables as CSV.</p>"
+        f'<p class="quiet">The first {" and ".join(cut)}. The others are in the tables as CSV.</p>'
         if cut
         else ""
     )

@@ -144,3 +144,10 @@ def test_a_report_of_much_stays_below_eight_megabytes_and_names_what_is_left_out
 
 def test_the_same_run_gives_the_same_report():
     assert made_report(RUNS["plain"]) == made_report(RUNS["plain"])
+
+
+def test_wide_and_long_tables_leave_the_report_small_and_say_what_is_cut():
+    wide = pd.DataFrame({f"column {k}": np.linspace(0, 1, 5000) / 3 for k in range(500)})
+    text = made_report(RUNS["plain"], tables={"wide": wide})
+    assert len(text.encode()) < 8_000_000
+    assert "The first 200 of 5,000 rows and 30 of 500 columns." in text
