@@ -88,6 +88,7 @@ def _without_tokens(run, found):
     if near is not None:
         st.button(
             f"Show step {near}, which has them", key="run_near_tokens", type="tertiary",
+            icon=":material/arrow_forward:",
             on_click=runs.show_step, args=(near,),
         )  # fmt: skip
 
