@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from pages._ui.runs import first_values
 from pages._ui.runs.opening import look, sources_of_uploads
 from pages._ui.runs.records import RunFileError
 from tests.unit.run_files import cells, lines, opened, roles_of, uploaded, written
@@ -148,6 +149,25 @@ class TestSwift:
         assert cells(run)[3] == ["20.2", "20.3"]
         assert run.texts(3)[0][0] == "b"
 
+    @pytest.mark.parametrize(
+        "first", [[None, 0.5, 1.0, 0.5], [None] * 4, [], None, "missing"], ids=str
+    )
+    def test_a_reward_that_begins_with_blanks_is_a_reward(self, first):
+        records = [swift(1, Format=first), swift(2, Format=[None, 1.0, 0.0, None])]
+        if first == "missing":
+            del records[0]["Format"]
+        run = uploaded({"completions.jsonl": lines(records)})
+        assert run.run.names == ("Accuracy", "Format")
+        np.testing.assert_array_equal(run.run.terms[-2:, :, 1], [[np.nan, 1], [0, np.nan]])
+        assert run.run.every_step.tolist() == [1, 2]
+
+    def test_a_reward_that_is_blank_all_over_is_named(self):
+        records = [swift(step, Format=[None] * 4) for step in (1, 2)]
+        run = uploaded({"completions.jsonl": lines(records)})
+        assert run.run.names == ("Accuracy",)
+        assert run.notes == ("Left out as blank wherever it was looked at: column 'Format'.",)
+        assert run.columns[-1].asked
+
     def test_lists_of_messages(self):
         prompts = [[{"role": "user", "content": text}] for text in "aabb"]
         run = uploaded({"completions.jsonl": lines([swift(1, prompt=prompts)])})
@@ -169,6 +189,43 @@ class TestSwift:
     def test_text_among_the_rewards(self):
         data = lines([swift(1), swift(2, Accuracy=[1.0, "x", 0, 0])])
         assert "line 2" in uploaded({"completions.jsonl": data}).notes[0]
+
+
+class TestColumnsThatBeginWithBlanks:
+    def test_verl(self):
+        acc = [None, True, False, None]
+        run = uploaded({"1.jsonl": lines(verl(1, acc=acc)), "2.jsonl": lines(verl(2))})
+        np.testing.assert_array_equal(run.run.measures["acc"][0], [np.nan, 0])
+
+    def test_a_column_that_only_another_file_fills(self):
+        files = {"1.jsonl": lines(verl(1, acc=[None] * 4)), "2.jsonl": lines(verl(2, acc=[1] * 4))}
+        assert uploaded(files).run.measures["acc"][-1].tolist() == [1, 1]
+
+    @pytest.mark.parametrize("name", ["mine.jsonl", "mine.json"])
+    def test_records_of_any_names(self, name):
+        records = [record | {"other": at or None} for at, record in enumerate(RECORDS)]
+        data = lines(records) if name.endswith("l") else json.dumps(records).encode()
+        run = uploaded({name: data}, {"other": "term", "correct": "ignore"})
+        assert run.run.names == ("other",)
+        assert np.nansum(run.run.terms) == 6
+
+    def test_what_a_trainer_leaves_blank_is_not_told(self):
+        assert uploaded({"1.jsonl": lines(verl(1, gts=[None] * 4))}).notes == ()
+
+    def test_a_reward_that_is_no_number_is_named(self):
+        extra = {"format_reward": [[1, 2]] * 4, "reward_model": [{"style": "rule"}] * 4}
+        (note,) = uploaded({"1.jsonl": lines(verl(1, **extra))}).notes
+        assert note == (
+            "Left out as texts or lists, not numbers: columns 'format_reward', 'reward_model'."
+        )
+
+    def test_no_more_is_read_than_is_needed(self, monkeypatch):
+        monkeypatch.setattr(first_values, "BYTES", 10_000)
+        record = verl(1)[0] | {"acc": None}
+        late = lines([record | {"output": "x" * 4000}] * 5 + [record | {"acc": 1.0}])
+        run = uploaded({"1.jsonl": late})
+        assert "acc" not in run.run.measures
+        assert "blank wherever it was looked at: column 'acc'" in run.notes[0]
 
 
 class TestAreal:

@@ -8,11 +8,11 @@ from ..npz_member import BROKEN_ZIP
 from . import pickles
 from .archive import ZIP
 from .csv_table import csv_head
+from .first_values import RECORDS, merged
 from .heads import Head
 from .log import parsed
 from .parquet import footer
 from .parquet_footer import MAGIC
-from .plain_text import whole
 from .records import RunFileError
 from .tokens_lines import BadLine, lines, record_of
 
@@ -90,22 +90,16 @@ def _start_of_text(source, first):
 
 def _json(source, text):
     if source.suffix in LINES or (text.startswith("{") and _has_lines(source)):
-        record = _with_whole_names(_first_record(source))
+        record = merged([_first_record(source)])
         return Head(source, "lines", tuple(record), record)
     document = parsed(source)
     if isinstance(document, dict):
-        document = _with_whole_names(document)
+        document = merged([document])
         return Head(source, "json", tuple(document), document)
-    record = document[0] if isinstance(document, list) and document else None
-    if not isinstance(record, dict):
+    if not (isinstance(document, list) and document and isinstance(document[0], dict)):
         raise RunFileError(f"{source.name} holds no records: wanted JSON tables with names.")
-    record = _with_whole_names(record)
+    record = merged([item for item in document[:RECORDS] if isinstance(item, dict)])
     return Head(source, "json", tuple(record), record, "list")
-
-
-def _with_whole_names(record):
-    """A record without names that no file can hold: JSON knows halves of characters."""
-    return {name: value for name, value in record.items() if whole(name) == name}
 
 
 def _has_lines(source):

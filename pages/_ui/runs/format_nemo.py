@@ -14,6 +14,7 @@ import numpy as np
 
 from .heads import Column, Format
 from .needed import NUMBERS
+from .plain_text import kind_of
 from .roles import with_examples
 from .steps_of import step_of_name
 from .tokens_lines import BadLine
@@ -54,17 +55,17 @@ def is_validation(head):
 
 
 def columns(head):
-    """Columns of the first record; rows of tokens are no columns."""
+    """Columns of the first records; rows of tokens are no columns."""
     filtered = "filtered_rewards" in head.names
     found = []
     for name in head.names:
-        kind, role = KNOWN.get(name, ("other", "ignore"))
-        if name not in KNOWN and isinstance(alone(head.first.get(name)), (int, float)):
-            kind, role = "number", "measure"
+        kind, role = KNOWN.get(name) or (kind_of(head.first.get(name)), "ignore")
+        if name not in KNOWN and kind == "number":
+            role = "measure"
         if name == "rewards" and filtered:
             role = "ignore"
         if name not in ROWS:
-            found.append(Column(name, kind, role, asked=role == "measure"))
+            found.append(Column(name, kind, role, asked=role == "measure" or kind == "blank"))
     return with_examples(tuple(found), head.first)
 
 

@@ -29,13 +29,17 @@ def fits(head):
 
 
 def columns(head):
-    """Columns of the first step; an unknown number is a reward term, as in TRL."""
-    first = {
-        name: value[0] if isinstance(value, list) and value else value
-        for name, value in head.first.items()
-    }
+    """Columns of the first steps; an unknown number is a reward term, as in TRL."""
+    first = {name: _first_value(value) for name, value in head.first.items()}
     kinds = [(name, kind_of(first[name])) for name in head.names]
     return with_examples(guessed(kinds), first)
+
+
+def _first_value(value):
+    """Of a list the first value that is not blank."""
+    if not isinstance(value, list):
+        return value
+    return next((part for part in value if part is not None), None)
 
 
 def read(head, roles):
@@ -76,7 +80,7 @@ def _step(record, one, wanted, named):
     group = [text_digest(text_of(value)) for value in _list(record, one.get("group", key), count)]
     numbers = np.full((count, len(wanted)), np.nan)
     for at, name in enumerate(wanted):
-        if name in record:
+        if record.get(name) not in (None, []):
             numbers[:, at] = numbers_of(_list(record, name, count), name)
     if "length" in one:
         lengths = numbers_of(_list(record, one["length"], count), one["length"])

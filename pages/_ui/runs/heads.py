@@ -13,8 +13,9 @@ KINDS = ("parquet", "lines", "json", "csv", "npz")
 class Column:
     """One column of a run's files.
 
-    ``kind`` is 'number', 'text' or 'other'; ``role`` one of `records.ROLES`, as guessed;
-    ``asked`` says that only a person can know it; ``example`` is a value as text, shortened.
+    ``kind`` is 'number', 'text', 'other' or, where no value was seen, 'blank'; ``role`` is one of
+    `records.ROLES`, as guessed; ``asked`` says that only a person can know it; ``example`` is a
+    value as text, shortened.
     """
 
     name: str

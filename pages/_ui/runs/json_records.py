@@ -33,7 +33,7 @@ class Way:
 
 
 def json_columns(head, other="measure", ask=True, known=None):
-    """Columns of the first record: those of `known`, (kind, role) by name, and guesses."""
+    """Columns of the first records: those of `known`, (kind, role) by name, and guesses."""
     known = known or {}
     kinds = [
         (name, known[name][0] if name in known else kind_of(head.first[name]))

@@ -33,7 +33,9 @@ def whole(text):
 
 
 def kind_of(value):
-    """'number', 'text' or 'other', as of a `heads.Column`."""
+    """'number', 'text', 'blank' or 'other', as of a `heads.Column`."""
+    if is_blank(value):
+        return "blank"
     value = alone(value)
     if isinstance(value, (int, float)):  # bool is an int
         return "number"
@@ -41,3 +43,8 @@ def kind_of(value):
         return "text"
     messages = isinstance(value, list) and value and all(isinstance(part, dict) for part in value)
     return "text" if messages else "other"
+
+
+def is_blank(value):
+    """Whether a value says nothing of its column: null, or a list of nothing else."""
+    return value is None or (isinstance(value, list) and all(part is None for part in value))

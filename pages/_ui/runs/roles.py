@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from .heads import Column
+from .needed import listed
 
 # role: the names that mean it, in small letters. The first column that fits has the role.
 NAMES = {
@@ -73,6 +74,22 @@ def with_examples(columns, first):
     )
 
 
+def left_out_columns(columns):
+    """Sentences about columns that could have been rewards and are not read, and why."""
+    out = [column for column in columns if column.role == "ignore"]
+    blank = [column.name for column in out if column.kind == "blank" and column.asked]
+    named = [column.name for column in out if column.kind != "number" and TERM.search(column.name)]
+    said = {
+        "blank wherever it was looked at": blank,
+        "texts or lists, not numbers": [name for name in named if name not in blank],
+    }
+    return tuple(
+        f"Left out as {why}: {'column' if len(names) == 1 else 'columns'} {listed(names)}."
+        for why, names in said.items()
+        if names
+    )
+
+
 def short_text(value):
     """A value as one short line of text."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
@@ -103,7 +120,7 @@ def _can_be(role, kind):
 
 def _by_looks(name, kind, other, ask, rewarded):
     if kind != "number":
-        return "ignore", False
+        return "ignore", ask and kind == "blank"
     if TERM.search(name) and not rewarded:
         return "term", ask and other != "term"
     return other, ask

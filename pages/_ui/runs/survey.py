@@ -7,11 +7,12 @@ from . import log, vocabulary
 from .archive import in_order
 from .bounds import check_bound
 from .first_look import head_of
+from .first_values import together
 from .formats import format_of
 from .heads import Column, Format, Head, folder_of
 from .parquet import first_row
 from .records import RunFileError, Source
-from .roles import total_alone_is_a_term, with_examples
+from .roles import left_out_columns, total_alone_is_a_term, with_examples
 
 NOTES = 6  # files that could not be read are named one by one up to here
 
@@ -82,12 +83,13 @@ def look(sources):
     main = max(by_format, key=lambda key: _weight(*by_format[key], name))
     row, chosen = by_format.pop(main)
     attached = () if row.attaches else _attached(by_format)
-    notes = [*_left_out(by_format), *first_few(problems)]
+    columns = _columns(row, chosen)
+    notes = [*_left_out(by_format), *left_out_columns(columns), *first_few(problems)]
     return Survey(
         name=name,
         format=row,
         sources=tuple(head.source for head in chosen),
-        columns=_columns(row, chosen),
+        columns=columns,
         log_source=_nearest(logs, chosen[0].source.name),
         vocabulary_source=_nearest(vocabularies, chosen[0].source.name),
         heads=tuple(chosen),
@@ -166,6 +168,8 @@ def first_few(problems):
 
 def _columns(row, heads):
     """The columns of all files, each once, as the first file has it that knows it."""
+    if not row.attaches and all(head.kind == "lines" or head.detail == "list" for head in heads):
+        heads = [together(heads)]
     found, seen = {}, set()
     for head in heads:
         if head.names not in seen:
