@@ -9,6 +9,13 @@ from pages._ui.runs.records import RunFileError
 from tests.unit.run_files import cells, parquet, trl, trl_name, trl_run, uploaded
 
 
+def normalised(rewards, scale=True):
+    """Advantages as TRL logs them, of rewards (groups, G)."""
+    centred = rewards - rewards.mean(axis=1, keepdims=True)
+    spread = rewards.std(axis=1, ddof=1, keepdims=True) + 1e-4
+    return (centred / spread if scale else centred).astype(np.float32).astype(float)
+
+
 def groups(prompts, block=True, step=None, place=None):
     """Rows of each group, of prompts given as a text with a letter for each row."""
     count = len(prompts)
@@ -63,6 +70,98 @@ class TestBlocks:
 
     def test_files_of_one_step_part_blocks(self):
         assert groups("aaaa", place=[0, 0, 1, 1])[0] == [[0, 1], [2, 3]]
+
+
+def doubled(rewards, parts, scale=True, **given):
+    """Groups (Q, G) whose prompts each stand there `parts` times, one after the other."""
+    count, size = rewards.shape
+    advantages = normalised(rewards, scale).ravel() if "advantages" not in given else None
+    return grouped(
+        np.zeros(count * size, dtype=np.int64),
+        np.repeat(np.arange(count // parts, dtype=np.uint64), parts * size),
+        True,
+        np.zeros(count * size, dtype=np.int64),
+        "run",
+        given.get("advantages", advantages),
+    )
+
+
+def drawn(kind, count, size, seed=0):
+    """Rewards (count, size): real numbers, or right and wrong, some groups tied."""
+    random = np.random.default_rng(seed)
+    rewards = random.random((count, size))
+    if kind == "binary":
+        rewards = (rewards < random.random((count, 1))).astype(float)
+    return rewards
+
+
+class TestPromptsThatAllStandNextToThemselves:
+    """Every prompt of the data stands there twice: the sizes of blocks cannot tell."""
+
+    @pytest.mark.parametrize("kind", ["real", "binary"])
+    @pytest.mark.parametrize("scale", [True, False])
+    @pytest.mark.parametrize(("size", "parts"), [(8, 2), (4, 2), (8, 3), (4, 4), (3, 2), (16, 2)])
+    def test_logged_advantages_tell_the_groups(self, kind, scale, size, parts):
+        found = doubled(drawn(kind, 20 * parts, size), parts, scale)
+        assert found.rows.shape == (20 * parts, size)
+        assert found.rows.ravel().tolist() == list(range(20 * parts * size))
+        assert found.notes == ()
+
+    @pytest.mark.parametrize("kind", ["real", "binary"])
+    @pytest.mark.parametrize("scale", [True, False])
+    @pytest.mark.parametrize("size", [4, 6, 8, 16, 64])
+    @pytest.mark.parametrize("count", [1, 2, 3, 40])
+    def test_groups_that_were_normalised_together_stay(self, kind, scale, size, count):
+        for seed in range(10):
+            assert doubled(drawn(kind, count, size, seed), 1, scale).rows.shape == (count, size)
+
+    def test_two_halves_of_real_numbers_that_each_sum_to_zero_are_no_chance(self):
+        assert doubled(drawn("real", 6, 8), 2).rows.shape == (6, 8)
+
+    def test_some_advantages_may_be_blank_and_rounded(self):
+        advantages = normalised(drawn("real", 40, 8)).round(4)
+        advantages[::5] = np.nan
+        found = doubled(np.zeros((40, 8)), 2, advantages=advantages.ravel())
+        assert found.rows.shape == (40, 8)
+
+    def test_nothing_but_tied_groups_tells_nothing(self):
+        found = doubled(np.ones((40, 8)), 2)
+        assert found.rows.shape == (20, 16)
+
+    def test_residues_of_tied_groups_are_no_advantages(self):
+        advantages = normalised(drawn("real", 40, 8))
+        advantages[::3] = 1e-3
+        assert doubled(np.zeros((40, 8)), 2, advantages=advantages.ravel()).rows.shape == (40, 8)
+
+    def test_few_rewards_that_could_be_either_are_kept_together_and_said(self):
+        advantages = np.tile([1.0, -1.0, -1.0, 1.0], 2)
+        found = doubled(np.zeros((2, 4)), 2, advantages=advantages)
+        assert found.rows.shape == (1, 8)
+        (note,) = found.notes
+        assert "The 8 rows of a prompt may also be 4 groups of 2" in note
+
+    @pytest.mark.parametrize("advantages", [None, np.full(64, np.nan)], ids=["none", "blank"])
+    def test_without_advantages_they_are_kept_together_and_said(self, advantages):
+        found = doubled(np.zeros((8, 8)), 2, advantages=advantages)
+        assert found.rows.shape == (4, 16)
+        (note,) = found.notes
+        assert "cannot be told from one group of 16" in note
+
+    def test_in_files_of_a_run(self):
+        files = {}
+        for step in (1, 2, 3):
+            rewards = drawn("binary", 8, 4, seed=step)
+            columns = trl(
+                step,
+                "aabbccdd",
+                size=4,
+                accuracy_reward=rewards.ravel().tolist(),
+                advantage=normalised(rewards).ravel().tolist(),
+            )
+            files[trl_name(step)] = parquet(columns)
+        run = uploaded(files)
+        assert run.run.present.shape == (24, 4)
+        assert run.notes == ()
 
 
 class TestPrompts:
@@ -138,8 +237,10 @@ class TestRepeats:
         assert "4 rows at the start of a file" in run.notes[0]
 
     def test_a_large_repeated_batch_is_known_by_its_numbers(self):
-        values = np.random.default_rng(3).random(64).tolist()
-        one = trl(1, prompts=[f"p{at}" for at in range(8)], size=8, accuracy_reward=values)
+        values = np.random.default_rng(3).random(64)
+        logged = normalised(values.reshape(8, 8)).ravel().tolist()
+        prompts = [f"p{at}" for at in range(8)]
+        one = trl(1, prompts, size=8, accuracy_reward=values.tolist(), advantage=logged)
         run = self.run((1, one), (2, one | {"step": [2] * 64}))
         assert run.run.present.shape == (8, 8)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bounds import check_bound
+from .chunks import group_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class Groups:
     notes: tuple[str, ...]
 
 
-def grouped(step, group, block, place, name):
+def grouped(step, group, block, place, name, advantages=None):
     """Put rows into groups.
 
     Parameters
@@ -35,6 +36,8 @@ def grouped(step, group, block, place, name):
         The file of each row: a block does not go on from one file to the next.
     name : str
         For the message when the grid becomes too large.
+    advantages : ndarray, (N,), optional
+        As logged: they tell a block of several groups from one large group.
 
     Returns
     -------
@@ -43,7 +46,10 @@ def grouped(step, group, block, place, name):
     order = np.argsort(step, kind="stable")
     step, group, place = step[order], group[order], place[order]
     prompt = _numbered(step, group)
-    label, scattered = _of_blocks(prompt, place) if block else (prompt, np.empty(0, dtype=np.int64))
+    label, scattered, doubt = prompt, 0, ""
+    if block:
+        advantages = None if advantages is None else advantages[order]
+        label, scattered, doubt = _of_blocks(prompt, place, advantages)
     inner = np.argsort(label, kind="stable")
     starts, sizes = _runs(label[inner])
     check_bound("grid", len(sizes) * int(sizes.max()), name)
@@ -53,7 +59,7 @@ def grouped(step, group, block, place, name):
     rows = np.full((len(sizes), int(sizes.max())), -1, dtype=np.int64)
     within = np.arange(len(inner)) - np.repeat(starts, sizes)
     rows[np.repeat(rank, sizes), within] = order[inner]
-    return Groups(rows, step[np.sort(first)], _notes(sizes, len(scattered)))
+    return Groups(rows, step[np.sort(first)], _notes(sizes, scattered, doubt))
 
 
 def _numbered(step, group):
@@ -64,8 +70,8 @@ def _numbered(step, group):
     return np.unique(pairs, return_inverse=True)[1]
 
 
-def _of_blocks(prompt, place):
-    """A number for each group where groups are blocks, and the prompts whose rows are scattered.
+def _of_blocks(prompt, place, advantages):
+    """(a number for each group where groups are blocks, scattered prompts, a doubt or '').
 
     Rows of a prompt in blocks that are whole multiples of the usual size are split into groups
     of that size. Other rows of a prompt are one group, wherever they stand.
@@ -73,7 +79,11 @@ def _of_blocks(prompt, place):
     block, sizes = _blocks(prompt, place)
     of_block = prompt[np.concatenate([[0], np.cumsum(sizes)[:-1]])]
     counts = np.bincount(prompt)
-    usual = _usual(sizes, counts)
+    usual, doubt = _usual(sizes), ""
+    if usual:
+        usual, doubt = group_size(block, sizes, usual, advantages)
+    # So large that nothing is split where no size is usual.
+    usual = usual or _usual(counts) or int(counts.max()) + 1
     blocks = np.bincount(of_block, minlength=len(counts))
     odd = np.zeros(len(counts), dtype=bool)
     odd[of_block[sizes % usual != 0]] = True
@@ -81,18 +91,14 @@ def _of_blocks(prompt, place):
     together = np.where(scattered[prompt], prompt, len(counts) + block)
     within, total = _within(together)
     part = np.where(total % usual == 0, within // usual, 0)
-    return np.unique(together * (int(part.max()) + 1) + part, return_inverse=True)[1], (
-        np.nonzero(scattered)[0]
-    )
+    label = np.unique(together * (int(part.max()) + 1) + part, return_inverse=True)[1]
+    return label, int(np.sum(scattered)), doubt
 
 
-def _usual(sizes, counts):
-    """The usual size of a group; so large that nothing is split where none is usual."""
-    for several in (sizes, counts):
-        size = int(np.argmax(np.bincount(several)))
-        if size > 1 and np.sum(several == size) * 2 > len(several):
-            return size
-    return int(counts.max()) + 1
+def _usual(sizes):
+    """The size of more than half of what is counted; 0 where none is, or it is 1."""
+    size = int(np.argmax(np.bincount(sizes)))
+    return size if size > 1 and np.sum(sizes == size) * 2 > len(sizes) else 0
 
 
 def _blocks(prompt, place):
@@ -119,9 +125,10 @@ def _runs(rising):
     return starts, np.diff(np.append(starts, len(rising)))
 
 
-def _notes(sizes, scattered):
+def _notes(sizes, scattered, doubt):
     alone = int(np.sum(sizes == 1))
     said = {
+        doubt: doubt,
         f"Rows of {scattered:,} prompts are scattered within a step; they were put together by "
         "prompt.": scattered,
         f"{alone:,} of {len(sizes):,} groups hold one completion, which has nothing to be "

@@ -93,7 +93,7 @@ def open_run(survey, roles=None):
     rows, problems = _read(survey.heads, survey.format, roles, survey.name)
     again = repeats(rows)
     kept = np.nonzero(again.kept == np.arange(len(rows.step)))[0]
-    groups = grouped(rows.step[kept], rows.group[kept], rows.block, rows.file[kept], survey.name)
+    groups = _groups(rows, kept, roles, survey.name)
     at = np.where(groups.rows >= 0, kept[groups.rows], -1)
     run, doubts = _run(rows, at, groups.steps, roles, survey.name)
     log, log_notes = _or_note(read_log, survey.log_source)
@@ -149,6 +149,13 @@ def _read(heads, row, roles, name):
     if not files:
         raise RunFileError(first_few(problems)[0])
     return gathered(files, names, name), first_few(problems)
+
+
+def _groups(rows, kept, roles, name):
+    """The `Groups` of the rows that count."""
+    logged = next((key for key in rows.numbers if roles.get(key) == "advantage"), None)
+    advantages = None if logged is None else rows.numbers[logged][kept]
+    return grouped(rows.step[kept], rows.group[kept], rows.block, rows.file[kept], name, advantages)
 
 
 def _run(rows, at, steps, roles, name):
