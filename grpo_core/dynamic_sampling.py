@@ -13,7 +13,6 @@ from .variants import Number
 
 _COUNT = Number(low=1, high=1_000_000, integer=True)
 _RUNS = Number(low=2, high=100_000, integer=True)
-_MOST_TERMS = 2_000_000  # of a sum over numbers of draws
 _MOST_SAMPLES = 20_000_000
 _FEW = 16_384  # rewards drawn at a time for one batch
 
@@ -113,7 +112,7 @@ def dynamic_sampling(prompts, G, wanted, *, batch=None):
         chance=chance,
         draws=np.inf if chance == 0 else wanted / chance,
         draws_std=np.inf if chance == 0 else float(np.sqrt(wanted * (1 - chance))) / chance,
-        batches=None if batch is None else _mean_batches(wanted, chance, batch),
+        batches=None if batch is None else mean_batches(wanted, chance, batch),
         drawn_share=np.full(len(prompts), 1 / len(prompts)),
         kept_share=kept,
         drawn_mean=float(np.mean(prompts.mean)),
@@ -122,27 +121,43 @@ def dynamic_sampling(prompts, G, wanted, *, batch=None):
     )
 
 
-def _mean_batches(wanted, chance, batch):
-    """E[ceil(draws / batch)], the draws negative binomial.
+def mean_batches(wanted, chance, batch):
+    """Mean number of whole batches that are generated: exact, with no tail cut off.
 
-    Where their std is many batches wide the last batch is filled evenly, which gives
-    ``draws/batch + (batch - 1)/(2 batch)``.
+    Parameters
+    ----------
+    wanted : int
+        Mixed groups to collect.
+    chance : float
+        That a group is mixed.
+    batch : int
+        Groups in each batch.
+
+    Returns
+    -------
+    float
+        ``E[ceil(draws / batch)]``, the draws negative binomial; infinite if the chance is 0.
+
+    Notes
+    -----
+    What fills the last batch up, ``-draws mod batch``, is periodic in the draws: a sum of
+    ``batch`` waves, of which each has the mean ``phi(z)/(z - 1)`` at a root of unity z,
+    ``phi(z) = (s z/(1 - (1 - s) z))**wanted``. The constant wave is ``(batch - 1)/2``, an even
+    filling; the others die out where the draws spread over many batches.
     """
     if chance == 0:
         return np.inf
-    mean, std = wanted / chance, np.sqrt(wanted * (1 - chance)) / chance
-    most = int(min(mean + 40 * std, 1e12)) + 2
-    if most - wanted > _MOST_TERMS:
-        return mean / batch + (batch - 1) / (2 * batch)
     if chance == 1:
         return float(np.ceil(wanted / batch))
-    draws = np.arange(wanted, most)
-    # P(n + 1)/P(n) = n (1 - s) / (n + 1 - wanted), from P(wanted) = s**wanted
-    steps = np.log(draws[:-1]) - np.log(draws[:-1] + 1 - wanted) + np.log1p(-chance)
-    log_chance = np.concatenate([[0.0], np.cumsum(steps)])
+    angle = 2 * np.pi * np.arange(1, batch) / batch
+    sine, rest = np.sin(angle / 2), 1 - chance
+    size = np.log1p(rest * (2 * sine / chance) ** 2) / 2
+    turn = angle + np.arctan2(rest * np.sin(angle), chance + 2 * rest * sine**2)
+    waves = np.sin(wanted * turn) * np.cos(angle / 2) / sine - np.cos(wanted * turn)
     with np.errstate(under="ignore"):
-        weight = np.exp(log_chance - np.max(log_chance))
-    return float(np.sum(weight * np.ceil(draws / batch)) / np.sum(weight))
+        uneven = np.sum(np.exp(-wanted * size) * waves) / 2
+    mean = (wanted / chance + (batch - 1) / 2 + float(uneven)) / batch
+    return max(mean, float(np.ceil(wanted / batch)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,5 +1,7 @@
 """Silent groups and dynamic sampling: known numbers, quadrature, limits, sampling beside it."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,6 +10,7 @@ from grpo_core import ScenarioError, build_scenario, evaluate
 from grpo_core.difficulty import difficulty
 from grpo_core.dynamic_sampling import (
     dynamic_sampling,
+    mean_batches,
     next_mixed_groups,
     simulate_dynamic_sampling,
 )
@@ -143,6 +146,35 @@ def test_whole_batches_by_hand():
     # Every draw kept: 7 wanted in batches of 3 are 3 batches.
     sure = prompts_from_table(np.arange(1000.0), np.ones((1, 1000)))
     assert dynamic_sampling(sure, 1000, 7, batch=3).batches == pytest.approx(3, abs=1e-9)
+
+
+# From nearly always mixed, where the last draws are rare and come one by one, to hardly ever.
+CHANCES = (1 - 2**-9, 0.9, 0.3, 0.02, 1e-7)
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+@pytest.mark.parametrize("batch", [1, 2, 7, 10_000, 1_000_000])
+def test_batches_until_one_group_is_mixed_are_geometric(chance, batch):
+    exact = -1 / np.expm1(batch * np.log1p(-chance))
+    assert mean_batches(1, chance, batch) == pytest.approx(exact, rel=1e-12)
+
+
+def batches_one_after_another(wanted, chance, batch):
+    """Mean number of batches, from what is still wanted after the first of them."""
+    few = range(min(wanted, batch + 1))
+    mixed = [comb(batch, n) * chance**n * (1 - chance) ** (batch - n) for n in few]
+    means = [0.0]
+    for still in range(1, wanted + 1):
+        later = sum(p * means[still - n] for n, p in enumerate(mixed[1:still], 1))
+        means.append((1 + later) / -np.expm1(batch * np.log1p(-chance)))
+    return means[-1]
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+@pytest.mark.parametrize(("wanted", "batch"), [(2, 1), (5, 3), (20, 16), (64, 64), (3, 500)])
+def test_whole_batches_are_counted_one_after_another(wanted, chance, batch):
+    exact = batches_one_after_another(wanted, chance, batch)
+    assert mean_batches(wanted, chance, batch) == pytest.approx(exact, rel=1e-9)
 
 
 def test_whole_batches_where_mixed_groups_are_very_rare():
