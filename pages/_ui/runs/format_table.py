@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from .advantage_guess import BYTES, ROWS, start_of, with_advantage
 from .csv_table import csv_kinds, read_csv
 from .heads import Format
 from .json_records import Way, read_json
@@ -9,6 +10,7 @@ from .needed import by_role
 from .parquet import kinds
 from .parquet_records import read_records
 from .plain_text import kind_of
+from .records import RunFileError
 from .roles import guessed, with_examples
 
 WAY = Way(block=True)
@@ -45,7 +47,18 @@ def columns(head):
     found = guessed(READERS[head.kind][0](head), other="measure")
     if "term" not in by_role({column.name: column.role for column in found}):
         found = guessed(READERS[head.kind][0](head), other="term")
+    found = with_advantage(found, head, _read_first)
     return with_examples(tuple(replace(column, asked=True) for column in found), head.first)
+
+
+def _read_first(head, roles):
+    """The records of the first rows of a table."""
+    if head.kind == "parquet":
+        return read_records(head, roles, block=True, most=ROWS)
+    if head.kind == "json" and head.source.size > BYTES:
+        raise RunFileError(f"{head.source.name} is one document, too large to be looked at twice.")
+    source = head.source if head.kind == "json" else start_of(head.source)
+    return read(replace(head, source=source), roles)
 
 
 def read(head, roles):

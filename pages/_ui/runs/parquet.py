@@ -100,17 +100,26 @@ def read_columns(source, names, detail, row_groups=None):
         raise _broken(source, error) from None
 
 
-def first_row(source, detail):
-    """name -> value of the first record, {} where there is none."""
-    dictionaries = _bounded(source, set(detail.schema.names), detail.promise)
+def first_rows(source, names, detail, count):
+    """The columns of the first rows, as `read_columns` gives them; {} where there is no row."""
+    dictionaries = _bounded(source, set(names), detail.promise)
+    columns = [name for name in detail.schema.names if name in names]
     try:
         with source.open() as file:
             opened = pq.ParquetFile(file, metadata=detail.metadata, read_dictionary=dictionaries)
-            for batch in opened.iter_batches(batch_size=1, use_threads=False):
-                return batch.to_pylist()[0]
+            batches = opened.iter_batches(batch_size=count, columns=columns, use_threads=False)
+            return next((dict(zip(columns, batch.columns, strict=True)) for batch in batches), {})
     except BROKEN as error:
         raise _broken(source, error) from None
-    return {}
+
+
+def first_row(source, detail):
+    """name -> value of the first record, {} where there is none."""
+    found = first_rows(source, detail.schema.names, detail, 1)
+    try:
+        return {name: column[0].as_py() for name, column in found.items()}
+    except BROKEN as error:
+        raise _broken(source, error) from None
 
 
 def numbers(array, name, source):

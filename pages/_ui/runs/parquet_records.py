@@ -4,14 +4,14 @@ import functools
 
 from . import arrow_text
 from .needed import NUMBERS, by_role, check_texts
-from .parquet import numbers, read_columns, text_column, texts_of_rows
+from .parquet import first_rows, numbers, read_columns, text_column, texts_of_rows
 from .records import Records
 from .steps_of import steps_without_column, whole_steps
 
 TEXTS = ("prompt", "completion")
 
 
-def read_records(head, roles, block):
+def read_records(head, roles, block, most=None):
     """The records of one Parquet file; only the columns whose role asks for it are read.
 
     Parameters
@@ -20,6 +20,8 @@ def read_records(head, roles, block):
     roles : mapping from column to one of `records.ROLES`
     block : bool
         As in `Records`.
+    most : int, optional
+        Rows that are read, the first ones, or fewer; all by default.
 
     Raises
     ------
@@ -30,8 +32,12 @@ def read_records(head, roles, block):
     one = by_role(roles)
     check_texts(one, head)
     needed = [name for name, role in roles.items() if role in NUMBERS or name in one.values()]
-    columns = read_columns(source, needed, head.detail)
     count = sum(head.detail.promise.rows)
+    if most is None or not count:
+        columns = read_columns(source, needed, head.detail)
+    else:
+        columns = first_rows(source, needed, head.detail, most)
+        count = min((len(column) for column in columns.values()), default=0)
     read = functools.partial(_numbers, columns, source=source)
     prompts, completions = (_texts(columns, one.get(role), source) for role in TEXTS)
     step, notes = steps_without_column(source, count)

@@ -11,6 +11,7 @@ TIED = 0.01  # of the largest number: what a tied group is left with in float32
 CHANCE = 1e-4  # below it the sums are zero because they were made so
 DRAWS = 64
 PARENTS = 200  # blocks that are shuffled
+FEW = 8  # times that all numbers are shuffled
 
 
 def zero_sums(values, label):
@@ -75,3 +76,12 @@ def by_chance(values, label, parent):
         off = np.abs(np.bincount(label, weights=drawn)) > sizes
         hits += np.bincount(of, weights=off) == 0
     return float(np.prod(hits / (DRAWS + 1)))
+
+
+def made_so(values, label):
+    """Whether numbers sum to zero in nearly all groups, and would not in any other order."""
+    if not nearly_all(values, label):
+        return False
+    count, random = int(np.sum(zero_sums(values, label)[1])), np.random.default_rng(0)
+    hits = sum(int(np.sum(zero_sums(random.permutation(values), label)[1])) for _ in range(FEW))
+    return ((1 + hits) / (1 + FEW * count)) ** count < CHANCE
