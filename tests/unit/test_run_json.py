@@ -219,6 +219,14 @@ class TestColumnsThatBeginWithBlanks:
             "Left out as texts or lists, not numbers: columns 'format_reward', 'reward_model'."
         )
 
+    def test_a_column_that_begins_below_all_that_was_looked_at_is_named(self):
+        records = [*verl(1, "ab" * 60), *verl(1, "ab", late=[1, 0])]
+        (note,) = uploaded({"1.jsonl": lines(records)}).notes
+        assert note == "1.jsonl: left out a column that no earlier record has: 'late'."
+        steps = [*(swift(step) for step in range(1, 61)), swift(61, Late=[1.0] * 4)]
+        (note,) = uploaded({"completions.jsonl": lines(steps)}).notes
+        assert "'Late'" in note
+
     def test_no_more_is_read_than_is_needed(self, monkeypatch):
         monkeypatch.setattr(first_values, "BYTES", 10_000)
         record = verl(1)[0] | {"acc": None}

@@ -13,7 +13,7 @@ from .heads import Head
 from .needed import NUMBERS, by_role, check_texts
 from .records import Records, RunFileError
 from .steps_of import LARGEST, steps_without_column
-from .tokens_lines import BadLine, Line, Skipped
+from .tokens_lines import BadLine, BadValue, Line, Skipped
 from .tokens_values import shown
 
 SEPARATORS = ",;\t|"
@@ -124,7 +124,7 @@ def _row(names, cells, one, wanted, separator):
     record = dict(zip(names, cells, strict=True))
     step = _number(record, one["step"], separator) if "step" in one else 0
     if not (step == np.floor(step) and abs(step) <= LARGEST):
-        raise BadLine(f"has {shown(record[one['step']])} for the step; wanted a whole number")
+        raise BadValue(f"has {shown(record[one['step']])} for the step; wanted a whole number")
     if "length" in one:
         length = _number(record, one["length"], separator)
     else:
@@ -137,7 +137,7 @@ def _number(record, name, separator):
     try:
         return _as_number(record[name], separator)
     except ValueError:
-        raise BadLine(f"has {shown(record[name])} for {name!r}; wanted a number") from None
+        raise BadValue(f"has {shown(record[name])} for {name!r}; wanted a number") from None
 
 
 # What other programs write for numbers: a blank, and the words for true and false.

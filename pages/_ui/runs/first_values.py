@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from .needed import listed
 from .plain_text import is_blank, whole
 from .records import RunFileError
 from .tokens_lines import BadLine, lines, record_of
@@ -39,6 +40,36 @@ def together(heads):
     others = [head.first for head in heads[1:]]
     first = merged([heads[0].first, *_next_records(heads[0]), *others])
     return replace(heads[0], names=tuple(first), first=first)
+
+
+class Late:
+    """Names that only records below those looked at have, for a note.
+
+    Parameters
+    ----------
+    head : Head
+    known : collection of str
+        The columns that were found.
+    """
+
+    def __init__(self, head, known):
+        self._name, self._known, self._found = head.source.name, frozenset(known), {}
+
+    def see(self, record):
+        """Keep the names of a record that are no columns, a few of them."""
+        if not self._known.issuperset(record) and len(self._found) < RECORDS:
+            for name in record:
+                if name not in self._known and whole(name) == name:
+                    self._found[name] = None
+
+    def notes(self):
+        """A sentence as of `Records.notes`, if there were any."""
+        if not self._found:
+            return ()
+        what = "a column that" if len(self._found) == 1 else "columns that"
+        return (
+            f"{self._name}: left out {what} no earlier record has: {listed(tuple(self._found))}.",
+        )
 
 
 def _next_records(head):

@@ -209,5 +209,6 @@ ARRAYS_FORMAT = Format(
     fits=fits,
     columns=columns,
     read=read,
+    own_groups=True,
     attaches=True,
 )

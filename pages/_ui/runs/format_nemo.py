@@ -213,6 +213,7 @@ NEMO_VALIDATION = Format(
     fits=is_validation,
     columns=columns,
     read=read,
+    own_groups=True,
 )
 NEMO = Format(
     key="nemo",
@@ -221,4 +222,5 @@ NEMO = Format(
     fits=fits,
     columns=columns,
     read=read,
+    own_groups=True,
 )

@@ -122,6 +122,7 @@ PRIME_TOKENS = Format(
     fits=fits,
     columns=columns,
     read=read,
+    own_groups=True,
     home=home,
     stand_in=TERM,
 )

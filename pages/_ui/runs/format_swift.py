@@ -6,13 +6,14 @@ import numpy as np
 
 from .arrow_text import text_digest
 from .bounds import check_bound
+from .first_values import Late
 from .heads import Format
 from .needed import NUMBERS, by_role, check_texts
 from .plain_text import kind_of, text_of
 from .records import Records
 from .roles import guessed, with_examples
 from .steps_of import step_of_name
-from .tokens_lines import BadLine, Skipped, line_again, lines, record_of
+from .tokens_lines import BadLine, BadValue, Skipped, line_again, lines, record_of
 from .tokens_values import numbers_of, step_of
 
 
@@ -47,10 +48,13 @@ def read(head, roles):
     one = by_role(roles)
     check_texts(one, head)
     wanted = [name for name, role in roles.items() if role in NUMBERS]
-    places, steps, skipped, count = [], [], Skipped(head.source.name), 0
+    skipped, late = Skipped(head.source.name), Late(head, roles)
+    places, steps, count = [], [], 0
     for line, raw in lines(head.source):
         try:
-            found = _step(record_of(raw), one, wanted, step_of_name(head.source) or 0)
+            record = record_of(raw)
+            late.see(record)
+            found = _step(record, one, wanted, step_of_name(head.source) or 0)
         except BadLine as error:
             skipped.add(line, error)
             continue
@@ -69,7 +73,7 @@ def read(head, roles):
         lengths=lengths,
         unit="tokens" if "length" in one else "characters",
         texts=functools.partial(_texts, head, places, one),
-        notes=skipped.notes(),
+        notes=(*skipped.notes(), *late.notes()),
     )
 
 
@@ -99,7 +103,7 @@ def _step(record, one, wanted, named):
 def _list(record, name, count=None):
     value = record.get(name)
     if not isinstance(value, list):
-        raise BadLine(f"has no list in {name!r}")
+        raise BadValue(f"has no list in {name!r}")
     if count is not None and len(value) != count:
         raise BadLine(f"has {len(value):,} values in {name!r} and {count:,} prompts")
     return value

@@ -42,6 +42,13 @@ def fits(head):
     return {"prompt", "completion"} <= roles
 
 
+def may_be(head):
+    """Whether JSON that nothing else fits holds texts and numbers, whatever their names."""
+    if head.kind != "lines" and head.detail != "list":
+        return False
+    return {"text", "number"} <= {kind for _, kind in _json_kinds(head)}
+
+
 def columns(head):
     """Columns with guesses, every one of them asked."""
     found = guessed(READERS[head.kind][0](head), other="measure")

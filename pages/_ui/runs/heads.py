@@ -73,6 +73,8 @@ class Format:
         True for per-token files, which are joined to completions that a table beside them holds.
     general : bool
         True for tables of any names, which give way to those of a trainer.
+    own_groups : bool
+        True where no column has to tell the groups: the reader finds them by tokens.
     stand_in : str
         The column that stands in for rewards which the files do not hold; '' where they do.
     """
@@ -86,6 +88,7 @@ class Format:
     home: Callable[[Source], str] = lambda source: folder_of(source.name)
     attaches: bool = False
     general: bool = False
+    own_groups: bool = False
     stand_in: str = ""
 
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from .arrow_text import text_digest
 from .bounds import check_bound
+from .first_values import Late
 from .log import parsed
 from .needed import NUMBERS, by_role, check_texts
 from .plain_text import kind_of, text_of
 from .records import Records, RunFileError
 from .roles import guessed, with_examples
 from .steps_of import step_of_name, steps_without_column
-from .tokens_lines import BadLine, Line, Skipped, line_again, lines, record_of
+from .tokens_lines import BadLine, BadValue, Line, Skipped, line_again, lines, record_of
 from .tokens_values import alone, scalar, step_of
 
 
@@ -60,10 +61,12 @@ def read_json(head, roles, way):
     check_texts(one, head)
     wanted = [name for name, role in roles.items() if role in NUMBERS]
     named = step_of_name(head.source) or 0
-    places, found, skipped = [], [], Skipped(head.source.name)
+    places, found, skipped, late = [], [], Skipped(head.source.name), Late(head, roles)
     for place, raw in _raw(head):
         try:
-            found.append(_row(_record(raw), one, wanted, way, named))
+            record = _record(raw)
+            late.see(record)
+            found.append(_row(record, one, wanted, way, named))
         except BadLine as error:
             skipped.add(place, error)
             continue
@@ -83,14 +86,14 @@ def read_json(head, roles, way):
         lengths=np.array(lengths, dtype=np.float64),
         unit="tokens" if tokens else "characters",
         texts=functools.partial(_texts, head, places, one),
-        notes=(*skipped.notes(), *notes),
+        notes=(*skipped.notes(), *late.notes(), *notes),
     )
 
 
 def _row(record, one, wanted, way, named):
     """(step, group, length, numbers) of one record."""
     if "prompt" in one and one["prompt"] not in record:
-        raise BadLine(f"has no {one['prompt']!r}")
+        raise BadValue(f"has no {one['prompt']!r}")
     if "group" in one and record.get(one["group"]) is not None:
         group = text_digest(way.group(alone(record[one["group"]])))
     else:

@@ -1,6 +1,6 @@
 """What a table needs before its rows are completions, said in one place for every format."""
 
-from .records import RunFileError
+from .records import RolesNeeded
 
 # Roles whose columns are read as numbers into `Records.numbers`.
 NUMBERS = ("term", "total", "measure", "advantage")
@@ -15,15 +15,21 @@ def by_role(roles):
     return found
 
 
+def is_lacking(roles, prompt=True):
+    """Whether nothing has the role of a reward or, unless groups are known, of a prompt."""
+    one = by_role(roles)
+    return not ({"term", "total"} & set(one)) or (prompt and not {"prompt", "group"} & set(one))
+
+
 def check_texts(one, head):
     """Refuse a table without a prompt or a group to tell the groups by.
 
     Raises
     ------
-    RunFileError
+    RolesNeeded
     """
     if "prompt" not in one and "group" not in one:
-        raise RunFileError(
+        raise RolesNeeded(
             f"{head.source.name} has no column with the prompt; its columns are "
             f"{listed(head.names)}. Say which one holds the prompt."
         )

@@ -13,15 +13,23 @@ from .grouping import grouped
 from .heads import Column, Format
 from .joining import Uses, joined, own_uses
 from .log import read_log
-from .needed import NUMBERS, listed
-from .records import RunFileError
+from .needed import NUMBERS, is_lacking, listed
+from .records import RolesNeeded, RunFileError
 from .repeats import repeats
 from .rows import Rows, gathered
-from .survey import Survey, first_few, look
+from .survey import Survey, asking_all, first_few, look
 from .unusual import unusual_batches
 from .vocabulary import read_vocabulary
 
-__all__ = ["OpenedRun", "Survey", "look", "open_run", "sources_of_path", "sources_of_uploads"]
+__all__ = [
+    "OpenedRun",
+    "Survey",
+    "asking_all",
+    "look",
+    "open_run",
+    "sources_of_path",
+    "sources_of_uploads",
+]
 
 LARGEST = 1e100  # of a reward or an advantage: squares of larger ones overflow
 
@@ -86,7 +94,8 @@ def open_run(survey, roles=None):
     Raises
     ------
     RunFileError
-        Nothing can be read, a column does not hold what its role needs, or too much of it.
+        Nothing can be read, or there is too much of it; `RolesNeeded` where another choice of
+        roles could help: no prompt, no reward, a column that does not hold what its role needs.
     """
     roles = {column.name: column.role for column in survey.columns} | dict(roles or {})
     check_roles(roles, survey)
@@ -122,10 +131,12 @@ def check_roles(roles, survey):
 
     Raises
     ------
-    RunFileError
+    RolesNeeded
+        No column has the role of a reward; a `RunFileError` if none could have it.
     """
-    if not any(role in ("term", "total") for role in roles.values()):
-        raise RunFileError(
+    if is_lacking(roles, prompt=False):
+        numbers = any(column.kind == "number" for column in survey.columns)
+        raise (RolesNeeded if numbers else RunFileError)(
             f"{survey.name} has no column with a reward; its columns are {listed(tuple(roles))}. "
             "Say which of them is one."
         )
@@ -139,7 +150,7 @@ def _read(heads, row, roles, name):
         try:
             records = row.read(head, roles)
         except RunFileError as error:
-            problems.append(str(error))
+            problems.append(error)
             continue
         total += len(records.step)
         check_bound("rows", total, name)
@@ -147,8 +158,8 @@ def _read(heads, row, roles, name):
         files.append(records)
         names.append(head.source.name)
     if not files:
-        raise RunFileError(first_few(problems)[0])
-    return gathered(files, names, name), first_few(problems)
+        raise next((error for error in problems if isinstance(error, RolesNeeded)), problems[0])
+    return gathered(files, names, name), first_few([str(error) for error in problems])
 
 
 def _groups(rows, kept, roles, name):
@@ -170,10 +181,10 @@ def _run(rows, at, steps, roles, name):
     of = {role: [key for key in rows.numbers if roles.get(key) == role] for role in NUMBERS}
     names = of["term"] or of["total"]
     if not names:
-        raise RunFileError(f"{name}: what could be read holds no reward. Choose another column.")
+        raise RolesNeeded(f"{name}: what could be read holds no reward. Choose another column.")
     terms = np.stack([grid(usable[key]) for key in names], axis=-1)
     if np.all(np.isnan(terms)):
-        raise RunFileError(
+        raise RolesNeeded(
             f"{name}: no completion has a score in {listed(names)}, every one is blank or NaN. "
             "Choose another column for the reward."
         )

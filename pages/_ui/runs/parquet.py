@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from .arrow_text import as_texts, is_string, is_text, plain
 from .bounds import check_bound
 from .parquet_footer import Promise, damaged, promise
-from .records import RunFileError
+from .records import RolesNeeded, RunFileError
 
 BROKEN = (pa.ArrowException, OSError, ValueError)
 CONTAINERS = 100_000  # parts of a footer: columns, row groups
@@ -142,7 +142,7 @@ def numbers(array, name, source):
     try:
         return np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     except (pa.ArrowException, ValueError):
-        raise RunFileError(
+        raise RolesNeeded(
             f"{source.name}: column {name!r} holds {kind}, which are no numbers. Choose another."
         ) from None
 
@@ -174,7 +174,7 @@ def text_column(array, name, source):
     except RunFileError:
         raise
     except BROKEN:
-        raise RunFileError(
+        raise RolesNeeded(
             f"{source.name}: column {name!r} holds {array.type}, which are no texts. "
             "Choose another."
         ) from None
@@ -229,7 +229,7 @@ def _single(array, name, source):
     counts = np.diff(array.offsets.to_numpy())
     if np.any(counts > 1):
         row = int(np.argmax(counts > 1))
-        raise RunFileError(
+        raise RolesNeeded(
             f"{source.name}: column {name!r}, row {row} is a list of {counts[row]} values; "
             "wanted one number. Choose another column."
         )
@@ -248,7 +248,7 @@ def _number(text, row, name, source):
     try:
         return float(text)
     except ValueError:
-        raise RunFileError(
+        raise RolesNeeded(
             f"{source.name}: column {name!r}, row {row} is {text[:40]!r}; wanted a number. "
             "Choose another column."
         ) from None

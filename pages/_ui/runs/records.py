@@ -26,6 +26,10 @@ class RunFileError(ValueError):
     """A file that cannot be read: its name, the line or column, what is wrong, the remedy."""
 
 
+class RolesNeeded(RunFileError):
+    """A file that could be read if its columns were given other roles."""
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """One file: of a folder, an upload, or a member of an archive.

@@ -26,6 +26,7 @@ NAMES = {
 }
 WORDS = ("prompt", "completion", "step", "group")  # roles of columns that may be texts
 TERM = re.compile(r"reward|penalty|bonus", re.IGNORECASE)
+INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")  # the rows' numbers, as pandas names them
 EXAMPLE_CHARACTERS = 60
 
 
@@ -127,6 +128,8 @@ def _can_be(role, kind):
 
 
 def _by_looks(name, kind, other, ask, rewarded):
+    if kind == "number" and INDEX.fullmatch(name):
+        return "ignore", ask
     if kind != "number":
         return "ignore", ask and kind == "blank"
     if TERM.search(name) and not rewarded:

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from .records import RunFileError
+from .records import RolesNeeded
 
 LARGEST = 2**53
 NUMBER = re.compile(r"\d+")
@@ -15,7 +15,7 @@ def whole_steps(values, column, source):
 
     Raises
     ------
-    RunFileError
+    RolesNeeded
         A step that is missing, or no whole number: its row.
     """
     with np.errstate(invalid="ignore"):
@@ -23,7 +23,7 @@ def whole_steps(values, column, source):
     if np.any(wrong):
         row = int(np.argmax(wrong))
         came = "missing" if np.isnan(values[row]) else f"{values[row]:g}"
-        raise RunFileError(
+        raise RolesNeeded(
             f"{source.name}: the step in column {column!r}, row {row} is {came}; "
             "wanted a whole number. Choose another column for the step."
         )

@@ -1,15 +1,17 @@
 """Survey: what a first look at the files says: which format, which columns, what lies beside."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import log, vocabulary
 from .archive import in_order
 from .bounds import check_bound
 from .first_look import head_of
 from .first_values import together
+from .format_table import TABLE, may_be
 from .formats import format_of
 from .heads import Column, Format, Head, folder_of
+from .needed import is_lacking
 from .parquet import first_row
 from .records import RunFileError, Source
 from .roles import left_out_columns, total_alone_is_a_term, with_examples
@@ -61,6 +63,7 @@ def look(sources):
     Returns
     -------
     Survey
+        All of its columns asked where their names say too little to open the run.
 
     Raises
     ------
@@ -70,13 +73,8 @@ def look(sources):
     vocabularies = [source for source in sources if source.base == vocabulary.FILE]
     heads, problems = _heads([source for source in sources if source not in vocabularies])
     logs = [head.source for head in heads if log.is_log(head)]
-    by_format = {}
-    for head in heads:
-        row = None if head.source in logs else format_of(head)
-        if row is not None:
-            by_format.setdefault((row.key, row.home(head.source)), (row, []))[1].append(head)
-        elif head.source not in logs:
-            problems.append(f"{head.source.name} is of no known format and was left out.")
+    by_format, unknown = _by_format([head for head in heads if head.source not in logs])
+    problems += [f"{head.source.name} is of no known format and was left out." for head in unknown]
     if not by_format:
         raise RunFileError(_nothing(problems, logs))
     name = _name(sources)
@@ -85,7 +83,7 @@ def look(sources):
     attached = () if row.attaches else _attached(by_format)
     columns = _columns(row, chosen)
     notes = [*_left_out(by_format), *left_out_columns(columns), *first_few(problems)]
-    return Survey(
+    survey = Survey(
         name=name,
         format=row,
         sources=tuple(head.source for head in chosen),
@@ -96,6 +94,27 @@ def look(sources):
         attached=attached,
         notes=tuple(notes),
     )
+    roles = {column.name: column.role for column in columns}
+    return asking_all(survey) if is_lacking(roles, not row.own_groups) else survey
+
+
+def asking_all(survey):
+    """The survey with every column asked: where `records.RolesNeeded` was said, any may be it."""
+    return replace(survey, columns=tuple(replace(column, asked=True) for column in survey.columns))
+
+
+def _by_format(heads):
+    """((key, home) -> (format, heads), heads of none): of any names only if none is known."""
+    found, unknown = {}, []
+    rows = [format_of(head) for head in heads]
+    if not any(rows):
+        rows = [TABLE if may_be(head) else None for head in heads]
+    for head, row in zip(heads, rows, strict=True):
+        if row is None:
+            unknown.append(head)
+        else:
+            found.setdefault((row.key, row.home(head.source)), (row, []))[1].append(head)
+    return found, unknown
 
 
 def _heads(sources):

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from .bounds import BOUNDS
-from .records import RunFileError
+from .records import RolesNeeded, RunFileError
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,10 @@ class BadLine(ValueError):
     """What is wrong with one line, as the end of a sentence."""
 
 
+class BadValue(BadLine):
+    """A value of one line that does not fit the role of its column."""
+
+
 @dataclass
 class Skipped:
     """Lines that were left out, told in one note or, if nothing else is left, as an error."""
@@ -27,10 +31,12 @@ class Skipped:
     name: str
     count: int = 0
     first: str = ""
+    values: int = 0  # how many of them are `BadValue`
 
     def add(self, line, problem):
         """Count a line that is left out."""
         self.count += 1
+        self.values += isinstance(problem, BadValue)
         self.first = self.first or f"line {line.number} {problem}"
 
     def notes(self):
@@ -43,7 +49,8 @@ class Skipped:
     def nothing_left(self, wanted):
         """The error for a file of which no line could be read."""
         why = f"{self.first}" if self.count else "it is empty"
-        return RunFileError(f"{self.name} holds no {wanted}: {why}.")
+        kind = RolesNeeded if self.values else RunFileError
+        return kind(f"{self.name} holds no {wanted}: {why}.")
 
 
 def lines(source):

@@ -9,7 +9,7 @@ import numpy as np
 from grpo_core import ARRAYS
 
 from .records import TokenRow
-from .tokens_lines import BadLine
+from .tokens_lines import BadLine, BadValue
 
 LARGEST_STEP = 2**53
 SHOWN = 40  # characters of a value in a message
@@ -35,7 +35,7 @@ def scalar(record, name):
     if value is None or value == []:
         return math.nan
     if not isinstance(value, (int, float)):
-        raise BadLine(f"has {shown(value)} for {name!r}; wanted a number")
+        raise BadValue(f"has {shown(value)} for {name!r}; wanted a number")
     number = one_number(value)
     return number if math.isfinite(number) else math.nan
 
@@ -66,7 +66,7 @@ def step_of(record, name, otherwise):
     step = scalar(record, name)
     if not (step >= 0 and step == math.floor(step) and step <= LARGEST_STEP):
         value = shown(alone(record[name]))
-        raise BadLine(f"has {value} for {name!r}; wanted a whole number of at least 0")
+        raise BadValue(f"has {value} for {name!r}; wanted a whole number of at least 0")
     return int(step)
 
 
@@ -108,7 +108,7 @@ def numbers_of(values, name):
         if wrong is None:
             raise BadLine(f"has a number that is too large in {name!r}") from None
         spot = f"{shown(values[wrong])} at position {wrong} of {name!r}"
-        raise BadLine(f"has {spot}; wanted a number") from None
+        raise BadValue(f"has {spot}; wanted a number") from None
 
 
 def _is_number(value):
