@@ -8,6 +8,8 @@ from pages._ui import run_state as runs
 with page.frame("Your_run") as shown:
     runs.follow_link()
     run = run_open_panels.pickers()
+    if runs.runs().pending is not None:
+        run_panels.asked(runs.runs().pending)
     if run is not None:
         found, other = runs.explained(run), run_open_panels.second(run)
         run_open_panels.about(run)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from .runs.opening import look, open_run, sources_of_path
+from .runs.records import RolesNeeded
 
 _FOLDER = Path(__file__).parents[2] / "assets" / "runs"
 _RECORDED = (
@@ -69,9 +70,15 @@ PRESET_OF = MappingProxyType(
 
 
 def opened_path(path):
-    """Read the run at a path, with the roles that are guessed; raises `RunFileError`."""
+    """(Survey, OpenedRun) of the run at a path, with the roles that are guessed.
+
+    Where the guesses make no run, the `RolesNeeded` stands in for it. Raises `RunFileError`.
+    """
     survey = look(sources_of_path(path))
-    return survey, open_run(survey)
+    try:
+        return survey, open_run(survey)
+    except RolesNeeded as asked:
+        return survey, asked
 
 
 def path_of(arguments):

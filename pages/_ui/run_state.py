@@ -4,7 +4,7 @@ Uploads belong to the session; what ships, and what the command line names, is r
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
@@ -14,8 +14,8 @@ from grpo_core.runs.explain import Explained, explain, say
 
 from . import run_words, state
 from .run_bundled import BUNDLED, PRESET_OF, opened_path, path_of
-from .runs.opening import OpenedRun, Survey, look, open_run, sources_of_uploads
-from .runs.records import RunFileError
+from .runs.opening import OpenedRun, Survey, asking_all, look, open_run, sources_of_uploads
+from .runs.records import RolesNeeded, RunFileError
 from .trainer_text import read_settings
 
 _STORE, _PAGE = "runs", "Your_run"
@@ -52,6 +52,17 @@ class Held:
     prompts: dict[int, list[str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Pending:
+    """Files whose columns have to be named before they are a run, and what is asked."""
+
+    key: str
+    label: str
+    survey: Survey
+    path: str
+    asked: str
+
+
 @dataclass
 class Runs:
     """The open runs by key, which one is shown, and which beside it."""
@@ -60,6 +71,7 @@ class Runs:
     shown: str = next(iter(BUNDLED))
     beside: str = ""  # '' is none
     error: str = ""
+    pending: Pending | None = None
     uploads: int = 0
     linked: dict[str, str] = field(default_factory=dict)
     quantity: str = "advantage"
@@ -96,7 +108,7 @@ def read_again():
     _explained_path.clear(path)
     here = runs()
     here.held.pop(PATH, None)
-    here.error = ""
+    here.error, here.pending = "", None
 
 
 def labels():
@@ -118,6 +130,9 @@ def held(key):
         except RunFileError as error:
             here.error = str(error)
             return None
+        if isinstance(opened, RolesNeeded):
+            here.pending = Pending(key, labels()[key], asking_all(survey), path, str(opened))
+            return None
         settings = "" if row is None else row.settings
         here.held[key] = Held(key, labels()[key], survey, opened, path, settings)
     return here.held[key]
@@ -126,16 +141,39 @@ def held(key):
 def take_uploads(files):
     """Open uploaded files as one run and show it; a refusal becomes the message."""
     here = runs()
-    here.error = ""
+    here.error, here.pending = "", None
+    here.uploads += 1
+    key, label = f"upload {here.uploads}", "Yours"
     try:
         survey = look(sources_of_uploads(files))
-        opened = open_run(survey)
+        label = f"Yours: {survey.name}"
+        _show_upload(Held(key, label, survey, open_run(survey)))
+    except RolesNeeded as asked:
+        here.pending = Pending(key, label, asking_all(survey), "", str(asked))
     except RunFileError as error:
         here.error = str(error)
+
+
+def answer(roles):
+    """Open what was waiting for roles; what is still missing is asked again."""
+    here = runs()
+    waiting = here.pending
+    try:
+        opened = open_run(waiting.survey, roles)
+    except RunFileError as error:
+        here.pending = replace(waiting, asked=str(error))
         return
-    here.uploads += 1
-    key = f"upload {here.uploads}"
-    here.held[key] = Held(key, f"Yours: {opened.name}", survey, opened)
+    here.pending = None
+    run = Held(waiting.key, waiting.label, waiting.survey, opened, waiting.path, roles=dict(roles))
+    if waiting.path:
+        here.held[waiting.key] = run
+    else:
+        _show_upload(run)
+
+
+def _show_upload(run):
+    here, key = runs(), run.key
+    here.held[key] = run
     own = [each for each in here.held if each.startswith("upload")]
     for old in own[:-_UPLOADS]:
         del here.held[old]
@@ -185,7 +223,7 @@ def _explained(run, task):
 def _made(opened, label, weights, task):
     found = explain(
         opened.run, opened.log, name=label, weights=weights, task=task,
-        stand_ins=getattr(opened, "stand_ins", False),
+        stand_ins=opened.stand_ins,
     )  # fmt: skip
     return found, say(found)
 

@@ -230,6 +230,20 @@ def test_what_a_column_is_can_be_changed_and_weights_typed_in(open_page):
     assert field.input_value() == "0.25"
 
 
+def test_columns_whose_names_say_nothing_are_asked_for_and_read_as_answered(open_page):
+    rows = ["a,b,c"] + [f"q{k // 4},answer {k},{k % 2}" for k in range(16)]
+    page = open_page("/Your_run", height=1600)
+    upload(page, ("table.csv", "\n".join(rows).encode()))
+    assert page.get_by_text("Say what the columns are").count()
+    for column, role in (("a", "prompt"), ("b", "completion"), ("c", "reward, with a weight")):
+        page.locator(f"[class*='st-key-run_role_upload-1_{column}']").locator("input").click()
+        page.get_by_role("option", name=role, exact=True).click()
+    press(page, "Read the files with these")
+    assert chosen(page) == "Yours: table.csv"
+    assert page.get_by_text("16 completions in 4 groups").count()
+    assert not page.get_by_text("Say what the columns are").count()
+
+
 def test_leaving_the_page_and_coming_back_keeps_the_uploaded_run(open_page):
     page = open_page("/Your_run", height=1600)
     upload(page, RUNS / "trl-addition.zip")
