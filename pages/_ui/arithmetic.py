@@ -17,6 +17,7 @@ _CONTEXT = Context(
 _INFINITY = Decimal("inf")
 _SHORT = 6  # a number of at most so many digits is shown whole
 _ROUNDED = 4  # the others start with so many
+_UNBROKEN = 24.0  # em: what is squared stays on one line up to this width
 
 
 def working():
@@ -248,7 +249,9 @@ class Square(Term):
         return _text_in(self.base, 4) + "**2"
 
     def latex(self, names=False, linear=False):
-        base = [Piece(p.latex, p.width) for p in _latex_in(self.base, 4, names, linear)]
+        base = _latex_in(self.base, 4, names, linear)
+        if _width(base) <= _UNBROKEN:
+            base = [Piece(p.latex, p.width) for p in base]
         powers = (r"\times", "^")  # a number with a power of ten, or one that is one
         if isinstance(self.base, Number) and any(mark in base[0].latex for mark in powers):
             base = _parenthesised(base)

@@ -46,14 +46,16 @@ def normalize_then_sum(sheet, judge, wanted):
     if scale is not None:
         words = ("advantage", name, label, symbol)
         summed, over = _over_batch(sheet, parts, summed, alone.sums, words, wanted, scale)
-        slopes = {k: _both(divide, over) for k, divide in slopes.items()}
+        slopes = {k: _both(sheet, k, divide, over) for k, divide in slopes.items()}
     write_at_token(sheet, parts, wanted, summed, slopes)
 
 
-def _both(first, second):
+def _both(sheet, k, first, second):
+    """Divided alone and then over the batch; a line for the first, or fractions hold fractions."""
     if first is None or second is None:
         return None
-    return lambda term: second(first(term))
+    words = ("advantage", f"v_{k}", "what it takes off the weighted sum", f"v_{{{k}}}")
+    return lambda term: second(sheet.line(*words, first(term), inner=True))
 
 
 class _Alone:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from grpo_core import STAGES, Conventions, ScenarioError, Texts, build_scenario, evaluate
 from grpo_core.terms import TERMS, Term
 from grpo_core.variants import Choice
+from pages._ui.arithmetic import Number, Square
 from pages._ui.chain import WRITERS, as_text, chain
 from pages._ui.chain_surrogate import SURROGATE_WRITERS
 from pages._ui.chain_terms import TERM_WRITERS
@@ -1188,6 +1189,38 @@ def test_latex_is_balanced_and_narrow(scenario, pick):
         first = latex.split(r"\\")[0]
         if any(tall in first for tall in (r"\frac", r"\sqrt", r"\sum")):
             assert r"\rule{0pt}{2.2em}" in first
+
+
+def widest(steps):
+    return max(rough_width(line) for step in steps for line in step.latex.split(r"\\"))
+
+
+@pytest.mark.parametrize("scale", ["completion", "token"])
+def test_what_is_divided_twice_has_a_line_of_its_own(scale):
+    # two dense terms, each over its own spread and then over that of the batch
+    rng = np.random.default_rng(4)
+    scenario = build_scenario(
+        rewards=rng.normal(size=(1, 4)),
+        token_rewards=rng.choice([0.0, 0.5, -0.25], (1, 4, 5)),
+        terms=(Term("a", -0.25, Choice("per_token")), Term("b", 0.5, Choice("per_token"))),
+        conventions=Conventions.of(rewards=("normalize_then_sum", {"batch_scale": scale})),
+    )
+    steps = assert_holds(evaluate(scenario), (0, 1, 3))
+    shown = {step.name: step for step in steps}
+    assert {shown["v_1"].value, shown["v_2"].value} <= set(shown["A"].operands)
+    assert not any(re.search(r"\\frac\{[^}]*\\frac", step.latex) for step in steps)
+    assert widest(steps) < 31
+
+
+def test_a_square_of_long_numbers_is_broken_where_it_is_too_wide():
+    rewards = 1e8 + np.array([[0.4347704790596192, -0.9776594508688805]]) / 3
+    step = short(build_scenario(rewards=rewards))["Q"]
+    assert max(map(len, step.operands)) > 12
+    assert widest([step]) < 31
+    below = Number("123456789.123456789123456789")
+    below.places = None
+    assert [piece.breaks for piece in Square(below - below).latex()].count(True) == 1
+    assert not any(piece.breaks for piece in Square(Number(2) - Number(1)).latex())
 
 
 def test_long_formulas_are_broken_into_lines():
