@@ -39,7 +39,8 @@ def heading(text, note=""):
 
 def way_to(page, label, key):
     """A quiet button that leads to another page and takes the example along as it is now."""
-    if st.button(label, key=key, type="tertiary", icon=MENU[page].icon):
+    icon = MENU[page].icon
+    if st.button(label, key=key, type="tertiary", icon=icon, on_click=state.touch):
         state.write_link()
         st.switch_page(MENU[page].file, query_params=state.link_parameters())
 

@@ -221,7 +221,6 @@ def _roles(run):
     panels.heading("Columns", "What each is taken for. Where a name does not tell, it is a guess.")
     chosen = _role_form(run.key, run.opened.columns, run.roles, "Read again with these")
     if chosen is not None:
-        state.touch()
         runs.take_roles(run, chosen)
         st.rerun()
     if run.error:
@@ -234,29 +233,29 @@ def asked(pending):
     panels.heading(pending.label, "Say what the columns are; the guesses are preselected.")
     chosen = _role_form(pending.key, pending.survey.columns, {}, "Read the files with these")
     if chosen is not None:
-        state.touch()
         runs.answer(chosen)
         st.rerun()
 
 
 def _role_form(key, columns, roles, label):
     """Selectboxes for the roles of columns; gives the choices once the button is pressed."""
-    with st.form(f"run_roles_{key}", border=False):
-        chosen = {}
-        ordered = sorted(columns, key=lambda column: not column.asked)
-        for column in ordered[:_COLUMNS]:
-            now = roles.get(column.name, column.role)
-            mark = " (a guess)" if column.asked else ""
-            chosen[column.name] = st.selectbox(
-                literal(column.name) + mark,
-                ROLES,
-                index=ROLES.index(now),
-                format_func=_ROLE_WORDS.get,
-                key=f"run_role_{key}_{column.name}",
-            )
-        if ordered[_COLUMNS:]:
-            st.caption(f"{len(ordered) - _COLUMNS:,} more columns are read as they were guessed.")
-        return chosen if st.form_submit_button(label) else None
+    chosen = {}
+    ordered = sorted(columns, key=lambda column: not column.asked)
+    for column in ordered[:_COLUMNS]:
+        now = roles.get(column.name, column.role)
+        mark = " (a guess)" if column.asked else ""
+        chosen[column.name] = st.selectbox(
+            literal(column.name) + mark,
+            ROLES,
+            index=ROLES.index(now),
+            format_func=_ROLE_WORDS.get,
+            key=f"run_role_{key}_{column.name}",
+            on_change=state.touch,
+        )
+    if ordered[_COLUMNS:]:
+        st.caption(f"{len(ordered) - _COLUMNS:,} more columns are read as they were guessed.")
+    pressed = st.button(label, key=f"run_roles_{key}", on_click=state.touch)
+    return chosen if pressed else None
 
 
 def _task(run, found):
