@@ -4,6 +4,7 @@ from .applied import applied
 from .openrlhf import OPENRLHF
 from .reading import full_key, read
 from .settings import Cannot, Dialect, Entry, Reading, Setting
+from .spelling import keys_of, openrlhf_flags
 from .trl import GMPO, GRPO, RLOO
 from .verl import VERL
 from .writing import write
@@ -95,6 +96,8 @@ __all__ = [
     "from_openrlhf",
     "from_trl",
     "from_verl",
+    "keys_of",
+    "openrlhf_flags",
     "recognised",
     "to_openrlhf",
     "to_trl",

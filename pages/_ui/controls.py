@@ -18,6 +18,7 @@ from .literal import literal
 from .paste_notes import paste_notes, without_stale_texts
 from .text_lines import with_lines
 from .token_text import visible
+from .trainer_names import named
 
 _STEPS = {"P": "Prompts", "G": "Completions", "L": "Tokens"}
 # Larger tables than this cannot be edited by hand; files and links may hold more.
@@ -46,7 +47,7 @@ def variant_picker(stage, where):
         key=key,
         format_func=lambda variant: row.variants[variant].label,
         on_change=answering(key, lambda: state.attempt(change, key)),
-        help=f"{chosen.choose_when} TRL: `{chosen.trl}`. verl: `{chosen.verl}`. {chosen.source}.",
+        help=f"{chosen.choose_when} {named(chosen, stage, chosen.key, mark='`')} {chosen.source}.",
     )
     show_error(key)
 
@@ -69,7 +70,8 @@ def option_input(stage, option, where):
         value = st.session_state[key]
         state.edit(state.store().scenario.choose(stage, **{option.key: value}))
 
-    help_text = f"{option.help} TRL: `{option.trl}`. verl: `{option.verl}`."
+    chosen = state.store().scenario.conventions[stage].variant
+    help_text = f"{option.help} {named(option, stage, chosen, option.key, mark='`')}"
     if isinstance(option.domain, Number):
         st.number_input(
             option.label,

@@ -9,6 +9,7 @@ from grpo_core import STAGES
 from .computed import RESULTS
 from .export_sections import Section, sections_of
 from .export_tables import tables_csv, tables_zip
+from .trainer_names import named
 
 __all__ = ["conventions_text", "notebook", "script", "tables_csv", "tables_zip"]
 
@@ -86,7 +87,7 @@ def _plain_markdown(text):
 
 
 def conventions_text(conventions):
-    """The chosen conventions in plain words, each with its name in TRL and verl.
+    """The chosen conventions in plain words, each with its name in TRL, verl and OpenRLHF.
 
     Returns
     -------
@@ -96,16 +97,17 @@ def conventions_text(conventions):
     lines = []
     for stage in STAGES.values():
         row = conventions.variant(stage.key)
-        lines.append(_line("", stage.label, row.label, row))
+        lines.append(_line("", stage.label, row.label, named(row, stage.key, row.key)))
         for key, value in conventions[stage.key].options.items():
             option = row.option(key)
             words = getattr(option.domain, "words", {}).get(value, value)
-            lines.append(_line("    ", option.label, words, option))
+            names = named(option, stage.key, row.key, key)
+            lines.append(_line("    ", option.label, words, names))
     return "\n".join(lines)
 
 
-def _line(indent, label, words, row):
-    return f"{indent}{label}: {words}. TRL: {row.trl}. verl: {row.verl}."
+def _line(indent, label, words, names):
+    return f"{indent}{label}: {words}. {names}"
 
 
 def _intro(scenario):

@@ -14,6 +14,7 @@ from .numbers import count
 from .panels import conventions, heading, plain
 from .text_lines import lines_of
 from .token_text import visible
+from .trainer_names import named
 
 # Pixels at the size that KaTeX has by itself; the chain is set a fifth smaller.
 _CHAIN_WIDTH = 470
@@ -229,4 +230,4 @@ def _code_and_sources(shown):
                 row = shown.scenario.conventions.variant(stage.key)
                 st.markdown(f"**{stage.label}: {row.label}**")
                 st.latex(rf"\rule{{0pt}}{{2.2em}} {row.formula}")
-                st.caption(f"{row.source}. TRL: {row.trl}. verl: {row.verl}.")
+                st.caption(f"{row.source}. {named(row, stage.key, row.key)}")

@@ -12,6 +12,7 @@ from .menu import MENU
 from .numbers import change, change_of_share, number
 from .settled import loss_of, mean_kl_of
 from .token_text import visible
+from .trainer_names import named
 
 
 def chart(figure, key, *, cells=False, on_select=None):
@@ -168,4 +169,4 @@ def conventions(stages, where):
         controls.stage_controls(stage, where)
         if len(STAGES[stage].variants) > 1:
             row = state.store().scenario.conventions.variant(stage)
-            st.caption(f"{row.choose_when} TRL: {row.trl}. verl: {row.verl}.")
+            st.caption(f"{row.choose_when} {named(row, stage, row.key)}")

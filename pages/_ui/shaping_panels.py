@@ -13,6 +13,7 @@ from .following import answering, follow
 from .shaping_world_words import size_line
 from .term_controls import term_rows
 from .term_tables import TASK, frame_to_terms, term_labels, terms_to_frame, terms_to_read
+from .trainer_names import named
 
 _WHERE = "shaping"
 
@@ -95,7 +96,7 @@ def _combination(shown):
         on_change=answering(key, state.guarded(change, key)),
     )  # fmt: skip
     row = rows[chosen]
-    st.caption(f"{row.choose_when} TRL: {row.trl}. verl: {row.verl}.")
+    st.caption(f"{row.choose_when} {named(row, 'rewards', chosen)}")
     controls.show_error(key)
 
 

@@ -664,7 +664,7 @@ def test_conventions_text_names_each_choice_in_the_words_of_the_tables():
         text = export.conventions_text(row)
         for stage in STAGES:
             variant = row.variant(stage)
-            assert f"{variant.label}. TRL: {variant.trl}. verl: {variant.verl}." in text, name
+            assert f"{variant.label}. TRL: {variant.trl}. verl: {variant.verl}. Open" in text, name
             for key, value in row[stage].options.items():
                 option = variant.option(key)
                 words = getattr(option.domain, "words", {}).get(value, value)

@@ -1,5 +1,7 @@
 """Conventions as a trainer's settings, and settings as conventions."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from grpo_core.trainers import (
     from_openrlhf,
     from_trl,
     from_verl,
+    keys_of,
+    openrlhf_flags,
     recognised,
     to_openrlhf,
     to_trl,
@@ -19,10 +23,12 @@ from grpo_core.trainers import (
 )
 from grpo_core.trainers.alike import telling_differences
 from grpo_core.trainers.idle import without_idle
+from grpo_core.trainers.openrlhf import OPENRLHF
 from grpo_core.trainers.quiet import felt
 from grpo_core.trainers.reading import read
 from grpo_core.trainers.writing import write
 from pages._ui.computed import held_within
+from pages._ui.trainer_names import named
 from pages._ui.trainer_text import read_settings
 
 # Presets of a framework, its dialect, and what its own lines say otherwise.
@@ -541,3 +547,92 @@ def test_terms_stay_in_an_example_under_a_trainer_with_one_reward():
     changed, notes = applied(scenario, from_verl({"algorithm.adv_estimator": "grpo"}))
     assert changed.conventions["rewards"] == scenario.conventions["rewards"]
     assert "terms" in notes[0]
+
+
+# ---- names of OpenRLHF
+
+
+def rows_and_options():
+    """(stage, variant, option) of all rows and options, '' for the row itself."""
+    for stage in STAGES.values():
+        for variant in stage.variants.values():
+            for option in ("", *(option.key for option in variant.options)):
+                yield stage.key, variant.key, option
+
+
+SHOWN = [(*place, openrlhf_flags(*place)) for place in rows_and_options()]
+OFFERED = [row for row in SHOWN if row[-1] not in (None, "the default")]
+VALUES = {
+    "actor.eps_clip": [0.3, 0.4],
+    "actor.eps_clip_low_high": [[0.1, 0.3], [0.3, 0.4]],
+    "actor.dual_clip": [5.0, 6.0],
+    "actor.entropy_coef": [0.01, 0.02],
+    "algo.kl.init_coef": [0.2, 0.3],
+    "algo.advantage.gamma": [0.9, 0.8],
+    "algo.advantage.is_correction_threshold": [[0.25, 4.0], [0.2, 3.0]],
+    "reward.clip_range": [[-3, 3], [-4, 4]],
+}
+FLAG = re.compile(r"(without )?--([\w.]+) ?(.*)")
+
+
+def settings_of(flags):
+    """Settings that shown flags stand for, one mapping for each value that they name."""
+    found = [{}]
+    for part in flags.split(", "):
+        said = [FLAG.fullmatch(each).groups() for each in re.split(" or (?=--)", part)]
+        each = [
+            {} if absent else {key: value}
+            for absent, key, values in said
+            for value in (values.split(" or ") if values else VALUES.get(key, [True]))
+        ]
+        found = [{**one, **more} for one in found for more in each]
+    return found
+
+
+def test_every_flag_of_openrlhf_is_shown_by_some_row_or_option():
+    shown = {key for *_, flags in OFFERED for key in re.findall(r"--([\w.]+)", flags)}
+    assert shown == set(OPENRLHF.defaults) - {OPENRLHF.group_key}
+
+
+@pytest.mark.parametrize(
+    ("stage", "variant", "option", "flags"), OFFERED, ids=lambda each: str(each)[:30]
+)
+def test_a_shown_flag_is_read_back_as_what_it_is_shown_for(stage, variant, option, flags):
+    base = {} if not option else settings_of(openrlhf_flags(stage, variant))[-1]
+    needed = {"algo.advantage.estimator": "group_norm"} if base == {} else {}
+    read_back = set()
+    for settings in settings_of(flags):
+        reading = from_openrlhf({**needed, **base, **settings})
+        assert not reading.not_understood + reading.no_counterpart + reading.no_effect
+        choice = reading.conventions[stage]
+        assert choice.variant == variant
+        read_back.add(choice.options.get(option))
+    default = from_openrlhf({**needed, **base}).conventions[stage].options.get(option)
+    assert not option or len({default, *read_back}) > 1
+
+
+@pytest.mark.parametrize(("stage", "variant", "option", "flags"), SHOWN)
+def test_what_openrlhf_does_not_offer_is_in_no_row_of_it(stage, variant, option, flags):
+    choices = [row.choices[stage] for axis in OPENRLHF.axes for row in axis if stage in row.choices]
+    options = [choice.options for choice in choices if choice.variant == variant]
+    if flags is None:
+        assert not options or (option and len({each[option] for each in options}) == 1)
+    if flags == "the default":
+        assert not option
+        assert {each.variant for each in choices} <= {variant, "outcome"}
+
+
+def test_names_of_openrlhf_by_hand():
+    assert openrlhf_flags("surrogate", "dual_clip") == "--actor.dual_clip"
+    assert openrlhf_flags("surrogate", "clip") == "without --actor.dual_clip"
+    assert openrlhf_flags("surrogate", "clip", "epsilon_low") == (
+        "--actor.eps_clip or --actor.eps_clip_low_high"
+    )
+    assert openrlhf_flags("advantage", "mean_std", "ddof") is None
+    assert openrlhf_flags("rewards", "sum_then_normalize") == "the default"
+    assert openrlhf_flags("kl", "abs") is None
+    option = STAGES["kl"].variants["k3"].option("beta")
+    assert named(option, "kl", "k3", "beta").endswith(". OpenRLHF: `--algo.kl.init_coef`.")
+    row = STAGES["kl"].variants["abs"]
+    assert named(row, "kl", "abs").endswith(". OpenRLHF: not offered.")
+    assert keys_of(BY_KEY["trl"], "kl", "k3", "beta") == {"beta": ()}
