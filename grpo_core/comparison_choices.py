@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .idle import unread
 from .presets import PRESETS, Difference, differences
 from .stages import STAGES, Conventions
 from .variants import Choice
@@ -46,7 +47,8 @@ def apart(left, right):
     """In which stages and options two conventions differ, variants apart from their options.
 
     Where two unlike variants share an option, by its key and with both values allowed in both,
-    it is a difference of its own: a wider band is not blamed on the rule that has it.
+    it is a difference of its own: a wider band is not blamed on the rule that has it. What
+    nothing reads on either side is none, such as how a KL without a weight is estimated.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def apart(left, right):
         found.append(one)
         if not one.option:
             found += _of_shared_options(one.stage, left[one.stage], right[one.stage])
-    return tuple(found)
+    return tuple(each for each in found if not unread(each, left, right))
 
 
 def _of_shared_options(stage, left, right):

@@ -2,11 +2,11 @@
 
 from itertools import chain
 
+from ..idle import unread, without_idle
 from ..presets import Difference, differences
 from ..stages import STAGES, Conventions
 from ..surrogate_base import HIGH
 from ..variants import Choice
-from .idle import without_idle
 
 
 def _two_sided(options):
@@ -116,13 +116,12 @@ def canonical(conventions):
 def telling_differences(left, right):
     """Differences of two conventions that change what is trained; tuple of Difference.
 
-    Under a KL weight of 0 on both sides it says nothing how the KL would be estimated. All
-    estimators have the same options, which are compared also where the estimators differ.
+    All estimators of the KL have the same options, which are compared also where the estimators
+    differ.
     """
     left, right = canonical(left), canonical(right)
-    no_kl = left["kl"].options.get("beta") == right["kl"].options.get("beta") == 0
     found = [(each, *_more(each, left, right)) for each in differences(left, right)]
-    return tuple(each for each in chain(*found) if not (no_kl and each.stage == "kl"))
+    return tuple(each for each in chain(*found) if not unread(each, left, right))
 
 
 def _more(difference, left, right):

@@ -1,10 +1,10 @@
 """Conventions to a trainer's settings, with a sentence for all that it cannot do."""
 
+from ..idle import without_idle
 from ..stages import STAGES
 from ..variants import OneOf
 from ..words import count
 from .alike import near, telling_differences, wordings
-from .idle import without_idle
 from .quiet import QUIET, felt
 from .reading import read
 from .settings import UNSET, Cannot, Setting

@@ -76,9 +76,11 @@ def differs_line(row, scenario, base):
     name = label_of(base)
     if row.key == base:
         return f"{_named(row)} is the base."
-    if not row.differences:
-        return f"{_named(row)} chooses exactly as {name} does."
     sides = setting(scenario, base), setting(scenario, row.key)
+    if not row.differences:
+        same = sides[0] == sides[1]
+        how = "exactly as {} does" if same else "as {} does, but for options that nothing reads"
+        return f"{_named(row)} chooses {how.format(name)}."
     said = [choice_words(one, *sides) for one in row.differences[:_MANY]]
     more = len(row.differences) - len(said)
     rest = f"; and {more} more" if more else ""

@@ -8,6 +8,7 @@ import pytest
 from grpo_core import Conventions, Term, build_scenario, evaluate
 from grpo_core.comparison import compare
 from grpo_core.comparison_choices import apart, applied, spoilt_by_missing
+from grpo_core.idle import unread
 from grpo_core.presets import PRESETS, Preset, differences
 from grpo_core.variants import table
 from tests.reference.combinations import edge_scenario
@@ -155,7 +156,35 @@ def test_applying_every_part_of_a_difference_in_any_order_gives_the_other_side()
             reached = left.conventions
             for one in order:
                 reached = applied(reached, one, right.conventions)
-            assert reached == right.conventions
+            assert apart(reached, right.conventions) == ()
+            assert all(
+                unread(each, reached, right.conventions)
+                for each in differences(reached, right.conventions)
+            )
+
+
+def test_without_a_weight_on_either_side_a_kl_makes_no_difference():
+    weighted, plain = (PRESETS[key].conventions for key in ("trl-1.16", "trl-jul26"))
+    assert [one.option for one in differences(weighted, plain)] == ["weight"]
+    assert apart(weighted, plain) == ()
+    assert apart(weighted, plain.replace("kl", "k1", beta=0.0, place="reward")) == ()
+    # With a weight on one side the estimator is that side's, and differs.
+    heavy = plain.replace("kl", beta=0.04)
+    assert [one.option for one in apart(weighted, heavy)] == ["beta", "weight"]
+
+
+@pytest.mark.parametrize("scenario", [edge_scenario()])
+def test_what_is_left_out_of_the_differences_trains_nothing(scenario):
+    for left, right in product(list(PRESETS.values())[::2], list(PRESETS.values())[1::3]):
+        reached = left.conventions
+        for one in apart(reached, right.conventions):
+            reached = applied(reached, one, right.conventions)
+        if reached != right.conventions:
+            found, wanted = (
+                evaluate(scenario.with_conventions(each)) for each in (reached, right.conventions)
+            )
+            np.testing.assert_array_equal(found.gradient, wanted.gradient)
+            assert found.loss == wanted.loss or np.isnan(wanted.loss)
 
 
 def test_the_share_is_that_of_the_largest_difference_itself(settings):

@@ -91,12 +91,21 @@ def test_a_single_changed_option_is_all_of_the_cause():
 
 
 def test_choices_without_effect_on_the_batch_are_told_apart_from_none():
-    row = compared(batch(), ["trl-jul26"])["trl-jul26"]  # beta is 0 in both
-    assert "same gradient as TRL 1.16 on this batch, though 1 choice differs" in words.cause_line(
-        row, batch(), BASE
+    scenario = batch()
+    scenario = scenario.replace(logp_ref=scenario["logp_new"]).with_conventions(
+        PRESETS[BASE].conventions.replace("kl", beta=0.1)
     )
-    assert "KL weighted: not weighted instead of by the ratio" in words.differs_line(
-        row, batch(), BASE
+    row = compared(scenario, [OWN])[OWN]
+    line = words.cause_line(row, scenario, BASE)
+    assert "same gradient as TRL 1.16 on this batch, though 1 choice differs" in line
+    assert "0.1 instead of 0" in words.differs_line(row, scenario, BASE)
+
+
+def test_how_a_kl_without_a_weight_is_estimated_is_no_choice():
+    row = compared(batch(), ["trl-jul26"])["trl-jul26"]  # beta is 0 in both
+    assert "since nothing is chosen otherwise" in words.cause_line(row, batch(), BASE)
+    assert words.differs_line(row, batch(), BASE) == (
+        "TRL, July 2026 chooses as TRL 1.16 does, but for options that nothing reads."
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from grpo_core import STAGES, Conventions, Term, build_scenario, evaluate
+from grpo_core.idle import without_idle
 from grpo_core.presets import PRESETS, differences
 from grpo_core.trainers import (
     DIALECTS,
@@ -22,7 +23,6 @@ from grpo_core.trainers import (
     to_verl,
 )
 from grpo_core.trainers.alike import telling_differences
-from grpo_core.trainers.idle import without_idle
 from grpo_core.trainers.openrlhf import OPENRLHF
 from grpo_core.trainers.quiet import felt
 from grpo_core.trainers.reading import read

@@ -1,7 +1,7 @@
 """Options that a choice of conventions holds and nothing reads."""
 
-from ..stages import DEFAULT_CONVENTIONS, STAGES, Conventions
-from ..variants import Choice
+from .stages import DEFAULT_CONVENTIONS, STAGES, Conventions
+from .variants import Choice
 
 
 def without_idle(conventions):
@@ -14,6 +14,23 @@ def without_idle(conventions):
         defaults = {key: _default(stage, choice.variant, key) for key in idle}
         choices[stage] = Choice(choice.variant, {**choice.options, **defaults})
     return Conventions(choices)
+
+
+def unread(difference, *sides):
+    """Whether nothing reads what differs, a variant or an option, in any of some conventions.
+
+    Where a KL has no weight on either side it says nothing how it would be estimated.
+    """
+    stage, option = difference.stage, difference.option
+    return all(_unread(stage, option, conventions) for conventions in sides)
+
+
+def _unread(stage, option, conventions):
+    if stage == "ratio" and not _reads_ratio(conventions):
+        return True
+    if stage == "kl" and option != "beta" and not conventions["kl"].options.get("beta", 1.0):
+        return True
+    return _idle(stage, option, conventions[stage].options)
 
 
 def _default(stage, variant, key):
@@ -32,7 +49,7 @@ def _elsewhere(options):
 
 
 # "stage.option" -> (options of the stage) -> whether nothing reads it.
-_UNREAD = {
+_RULES = {
     "kl.weight": _elsewhere,
     "kl.gradient": _elsewhere,
     "rewards.batch_eps": lambda options: options["batch_scale"] == "none",
@@ -44,5 +61,5 @@ _UNREAD = {
 
 
 def _idle(stage, key, options):
-    unread = _UNREAD.get(f"{stage}.{key}")
-    return unread is not None and unread(options)
+    rule = _RULES.get(f"{stage}.{key}")
+    return rule is not None and rule(options)
