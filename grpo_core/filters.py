@@ -90,6 +90,15 @@ def select_on_policy(batch, token_advantages, *, threshold):
     return batch.valid & ((token_advantages >= 0) | (far <= threshold))
 
 
+def select_both(batch, token_advantages, *, share, threshold):
+    """Tokens that `select_entropy` and `select_on_policy` both select.
+
+    The bar of the entropy is that of all valid tokens, also of completions that go.
+    """
+    near = select_on_policy(batch, token_advantages, threshold=threshold)
+    return near & select_entropy(batch, token_advantages, share=share)
+
+
 TRUNCATED = table(
     Variant(
         key="keep",
@@ -159,6 +168,24 @@ TIED = table(
     ),
 )
 
+_SHARE = Option(
+    key="share",
+    default=0.2,
+    domain=Number(low=0.0, high=1.0, exclusive=True),
+    label="Share of tokens",
+    help="Of all valid tokens; the denominators still count all of them.",
+    trl="top_entropy_quantile=1.0",
+    verl="not offered",
+)
+_THRESHOLD = Option(
+    key="threshold",
+    default=0.5,
+    domain=Number(low=-1e6, high=1e6),
+    label="Threshold (nats a token)",
+    help="Mean drop of log-probability beyond which a bad answer goes.",
+    trl="off_policy_mask_threshold=None",
+    verl="not offered",
+)
 SELECTIONS = table(
     Variant(
         key="all",
@@ -179,17 +206,7 @@ SELECTIONS = table(
         trl="top_entropy_quantile",
         verl="not offered",
         choose_when="Only the tokens at which the answer forks should learn.",
-        options=(
-            Option(
-                key="share",
-                default=0.2,
-                domain=Number(low=0.0, high=1.0, exclusive=True),
-                label="Share of tokens",
-                help="Of all valid tokens; the denominators still count all of them.",
-                trl="top_entropy_quantile=1.0",
-                verl="not offered",
-            ),
-        ),
+        options=(_SHARE,),
         needs=("entropy",),
     ),
     Variant(
@@ -202,17 +219,20 @@ SELECTIONS = table(
         trl="off_policy_mask_threshold",
         verl="not offered (slime: --use-opsm)",
         choose_when="Bad answers of an old policy should not be pushed down any further.",
-        options=(
-            Option(
-                key="threshold",
-                default=0.5,
-                domain=Number(low=-1e6, high=1e6),
-                label="Threshold (nats a token)",
-                help="Mean drop of log-probability beyond which a bad answer goes.",
-                trl="off_policy_mask_threshold=None",
-                verl="not offered",
-            ),
-        ),
+        options=(_THRESHOLD,),
         needs=("logp_sampler",),
+    ),
+    Variant(
+        key="entropy_on_policy",
+        label="high entropy (80/20), and not far off-policy",
+        function=select_both,
+        formula=r"1[H_t \ge \text{quantile}_{1-\mathrm{share}}(H)] \cdot 1\big[A \ge 0\ \text{or}\ "
+        r"\tfrac1T\sum_t(\log\pi_{\mathrm{sampler}} - \log\pi_{\mathrm{new}}) \le \delta\big]",
+        source="TRL 1.16, which multiplies the masks of arXiv 2506.01939 and arXiv 2512.02556",
+        trl="top_entropy_quantile and off_policy_mask_threshold together",
+        verl="not offered",
+        choose_when="Only forking tokens should learn, and none in bad answers of an old policy.",
+        options=(_SHARE, _THRESHOLD),
+        needs=("entropy", "logp_sampler"),
     ),
 )

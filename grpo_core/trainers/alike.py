@@ -52,6 +52,13 @@ def _one_reward(options):
     return Choice("outcome", {"missing": options["missing"]})
 
 
+def _all_forks(options):
+    """Where all tokens are of high entropy the completions alone are selected."""
+    if options["share"] < 1:
+        return None
+    return Choice("on_policy", {"threshold": options["threshold"]})
+
+
 def _nothing(variant, key, value):
     return lambda options: Choice(variant) if options[key] == value else None
 
@@ -62,6 +69,7 @@ CANONICAL = {
     ("surrogate", "cispo"): _as_bound,
     ("rewards", "outcome"): _summed,
     ("selection", "entropy"): _nothing("all", "share", 1.0),
+    ("selection", "entropy_on_policy"): _all_forks,
     ("entropy", "bonus"): _nothing("none", "coefficient", 0.0),
 }
 _BACK = {

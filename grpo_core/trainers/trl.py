@@ -119,7 +119,15 @@ _SELECTIONS = (
     ),
     Row(
         choices={"selection": "entropy"},
+        keys={"off_policy_mask_threshold": None},
         links={"top_entropy_quantile": "selection.share"},
+    ),
+    Row(
+        choices={"selection": "entropy_on_policy"},
+        links={
+            "top_entropy_quantile": "selection.share",
+            "off_policy_mask_threshold": "selection.threshold",
+        },
     ),
 )
 

@@ -61,29 +61,43 @@ _SELECTED = ("surrogate", "m", "selected (1) or not (0)", "m")
 
 
 def _by_entropy(sheet):
+    _selected(sheet, _its_entropy(sheet))
+
+
+def _by_policy(sheet):
+    _selected(sheet, _its_step(sheet))
+
+
+def _by_both(sheet):
+    _selected(sheet, f"{_its_entropy(sheet)} {_its_step(sheet)}")
+
+
+def _selected(sheet, note):
+    sheet.value(*_SELECTED, int(sheet.between.selection[sheet.where]), note=note)
+
+
+def _its_entropy(sheet):
     entropies = sheet.between.batch.entropy[sheet.evaluation.valid]
     share = sheet.option("selection", "share")
     bar = np.quantile(entropies, 1 - share)
     own = sheet.scenario["entropy"][sheet.where]
-    note = (
+    return (
         f"Its entropy is {number(own)}; tokens of at least {number(bar)} are selected, "
         f"the top {number(100 * share)}%."
     )
-    sheet.value(*_SELECTED, int(sheet.between.selection[sheet.where]), note=note)
 
 
-def _by_policy(sheet):
+def _its_step(sheet):
     p, g, _ = sheet.where
     batch, valid = sheet.between.batch, sheet.evaluation.valid[p, g]
     with np.errstate(invalid="ignore"):
         steps = (batch.logp_sampler - batch.logp_new)[p, g][valid]
         far = np.mean(np.where(np.isnan(steps), 0.0, steps))  # unknown: not moved
     bar = number(sheet.option("selection", "threshold"))
-    note = (
+    return (
         f"The completion has lost {number(far)} nats a token, against a threshold of {bar}. "
         "Only one beyond it with a negative advantage goes."
     )
-    sheet.value(*_SELECTED, int(sheet.between.selection[sheet.where]), note=note)
 
 
 _CORRECTION = ("surrogate", "c", "correction for the sampler", "c")
@@ -220,6 +234,7 @@ LOSS_WRITERS = {
     ("selection", "all"): Writer(_nothing),
     ("selection", "entropy"): Writer(_by_entropy),
     ("selection", "on_policy"): Writer(_by_policy),
+    ("selection", "entropy_on_policy"): Writer(_by_both),
     ("correction", "none"): Writer(_nothing),
     ("correction", "sampler"): Writer(_sampler),
     ("correction", "given"): Writer(_given),

@@ -147,6 +147,15 @@ def _select_on_policy(w):
     ]
 
 
+def _select_both(w):
+    return [
+        *_select_entropy(w),
+        "forks = selected",
+        *_select_on_policy(w),
+        "selected = forks * selected",
+    ]
+
+
 def _given(w):
     if w.options["level"] == "token":
         return [
@@ -276,6 +285,7 @@ TOKEN_SNIPPETS = {
     ("selection", "all"): Snippet(_nothing),
     ("selection", "entropy"): Snippet(_select_entropy),
     ("selection", "on_policy"): Snippet(_select_on_policy),
+    ("selection", "entropy_on_policy"): Snippet(_select_both),
     ("correction", "none"): Snippet(_nothing),
     ("correction", "sampler"): Snippet(_sampler),
     ("correction", "given"): Snippet(_given),

@@ -68,10 +68,15 @@ def _on_policy(batch, tokens, t, threshold):
     return float(tokens[t]["A"] >= 0 or far <= threshold)
 
 
+def _entropy_on_policy(batch, tokens, t, share, threshold):
+    return _entropy(batch, tokens, t, share) * _on_policy(batch, tokens, t, threshold)
+
+
 SELECTIONS = {  # (batch, tokens of the completion, token, options) -> factor
     "all": lambda batch, tokens, t: 1.0,
     "entropy": _entropy,
     "on_policy": _on_policy,
+    "entropy_on_policy": _entropy_on_policy,
 }
 
 

@@ -73,7 +73,8 @@ def asks_rounding(scenario):
     """Whether tokens leave by the sign of an advantage that is 0 up to rounding only."""
     chosen = scenario.conventions
     by_steps = chosen["tied"].variant == "drop" and chosen["advantage"].variant == "process"
-    others = chosen["tied"].variant == "zero" or chosen["selection"].variant == "on_policy"
+    by_policy = "threshold" in chosen["selection"].options
+    others = chosen["tied"].variant == "zero" or by_policy
     if not (by_steps or others):
         return False
     plain = scenario.choose("whitening", "none").choose("kl", "k1", beta=0.0)

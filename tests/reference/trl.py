@@ -3,7 +3,7 @@
 import numpy as np
 
 from grpo_core import Conventions
-from tests.reference.recorded import Groups, Unsupported, run
+from tests.reference.recorded import Groups, run
 
 METRIC = {"rtol": 1e-6, "atol": 1e-6}  # TRL's metrics are float32
 
@@ -101,6 +101,13 @@ def _arrays(case):
     return {key: array for key, array in found.items() if array is not None}
 
 
+_SELECTIONS = {  # by the options that are given
+    ("share",): "entropy",
+    ("threshold",): "on_policy",
+    ("share", "threshold"): "entropy_on_policy",
+}
+
+
 def loss(case):
     """A loss with its gradient."""
     arrays = _arrays(case)
@@ -131,13 +138,14 @@ def loss(case):
         choices["correction"] = "given"
     quantile = case.option("top_entropy_quantile", 1.0)
     threshold = case.option("off_policy_mask_threshold")
-    if quantile < 1 and threshold is not None:
-        raise Unsupported("an entropy mask together with an off-policy mask")
+    selection = {}
     if quantile < 1:
-        choices["selection"] = ("entropy", {"share": quantile})
+        selection["share"] = quantile
     if threshold is not None:
-        choices["selection"] = ("on_policy", {"threshold": threshold})
+        selection["threshold"] = threshold
         arrays.setdefault("logp_sampler", arrays.get("logp_old"))
+    if selection:
+        choices["selection"] = (_SELECTIONS[tuple(selection)], selection)
     coefficient = case.option("entropy_coef", 0.0)
     if coefficient:
         choices["entropy"] = ("bonus", {"coefficient": coefficient})

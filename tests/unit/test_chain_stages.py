@@ -103,6 +103,7 @@ def test_a_stage_at_rest_adds_no_line():
         ("truncated", "drop"),
         ("tied", "zero"),
         ("selection", "entropy"),
+        ("selection", "entropy_on_policy"),
         ("correction", "given"),
         ("entropy", "bonus"),
         ("accumulation", ("factor", {"factor": 0.5})),
@@ -176,6 +177,14 @@ def test_selection_and_correction_multiply_the_surrogate_and_the_gradient():
     other = short(two(rows, **more), (0, 1, 0))
     assert (other["m"].text, other["s"].value, other["g_s"].value) == ("m = 0", "0", "0")
     assert "the top 50%" in other["m"].note
+
+
+def test_both_selections_give_both_reasons():
+    more = {"entropy": [[[2, 1], [0, 0]]], "logp_sampler": [[[-1.5, -1], [-1, -1]]]}
+    steps = short(two({"selection": ("entropy_on_policy", {"share": 0.5})}, **more), (0, 1, 0))
+    assert steps["m"].text == "m = 0"
+    assert "the top 50%" in steps["m"].note
+    assert "against a threshold of 0.5" in steps["m"].note
 
 
 def test_a_correction_beyond_its_bounds_drops_the_token_and_says_so():

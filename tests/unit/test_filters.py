@@ -188,6 +188,29 @@ def test_bad_completions_that_are_far_off_policy_go(advantage, sampler, stays):
     assert result.factor.tolist() == [[[float(stays)] * 2]]
 
 
+def test_both_selections_at_once_multiply():
+    # Of eight tokens the top half: 4 to 1 in the first and the last completion. Entropies of a
+    # completion that goes count in the quantile. Its drop is .6; that of the others is 0.
+    arrays = {
+        "entropy": [[[4, 3], [0, 0], [0, 0], [2, 1]]],
+        "logp_sampler": [[[-0.4, -0.4], [-1, -1], [-1, -1], [-1, -1]]],
+    }
+    rewards, lengths = [[-1.0, -1.0, 1.0, 1.0]], [[2, 2, 2, 2]]
+    found = {
+        row: evaluated(rewards, lengths, arrays=arrays, selection=(row, options)).factor
+        for row, options in {
+            "entropy": {"share": 0.5},
+            "on_policy": {},
+            "entropy_on_policy": {"share": 0.5},
+        }.items()
+    }
+    assert found["entropy"].tolist() == [[[1, 1], [0, 0], [0, 0], [1, 1]]]
+    assert found["on_policy"].tolist() == [[[0, 0], [1, 1], [1, 1], [1, 1]]]
+    product = found["entropy"] * found["on_policy"]
+    assert found["entropy_on_policy"].tolist() == product.tolist()
+    assert product.tolist() == [[[0, 0], [0, 0], [0, 0], [1, 1]]]
+
+
 def test_selection_leaves_the_kl_alone():
     ref = np.full((1, 1, 10), -2.0)
     result = evaluate(entropies(0.2).scenario.replace(logp_ref=ref).choose("kl", beta=0.04))

@@ -313,6 +313,12 @@ def test_rows_that_need_an_array_say_so_and_take_it(stage, row, array):
     assert not np.isnan(evaluate(given).loss)
 
 
+def test_a_row_that_needs_two_arrays_asks_for_the_one_that_is_missing():
+    half = small(entropy=np.zeros((1, 2, 2)))
+    with pytest.raises(ScenarioError, match="needs the array 'logp_sampler'"):
+        half.choose("selection", "entropy_on_policy")
+
+
 @pytest.mark.parametrize("key", ["logp_sampler", "sampler_weights", "entropy", "token_advantages"])
 def test_resize_fills_up_with_what_says_nothing(key):
     grown = resize(small(**{key: np.full((1, 2, 2), -0.0)}), L=3, G=3)

@@ -338,10 +338,35 @@ def test_the_kl_of_verl_has_its_three_places():
     assert from_verl(tokens).conventions["kl"].options["place"] == "returns"
 
 
-def test_two_filters_of_trl_cannot_be_combined_and_the_second_is_named():
-    reading = from_trl({"top_entropy_quantile": 0.2, "off_policy_mask_threshold": 0.5})
-    assert reading.conventions["selection"].variant == "entropy"
-    assert "off_policy_mask_threshold" in reading.no_effect[0]
+@pytest.mark.parametrize(
+    ("share", "threshold", "row"),
+    [
+        (1.0, None, "all"),
+        (1.0, 0.25, "on_policy"),
+        (0.2, None, "entropy"),
+        (0.2, 0.25, "entropy_on_policy"),
+    ],
+)
+def test_the_two_filters_of_trl_go_alone_and_together(share, threshold, row):
+    settings = {"top_entropy_quantile": share, "off_policy_mask_threshold": threshold}
+    reading = from_trl(settings)
+    chosen = reading.conventions["selection"]
+    assert chosen.variant == row
+    assert chosen.options.get("share", 1.0) == share
+    assert chosen.options.get("threshold") == threshold
+    assert not reading.not_understood + reading.no_effect
+    written = to_trl(reading.conventions)
+    assert not written.cannot
+    given = {key: value for key, value in settings.items() if value not in (1.0, None)}
+    assert arguments(written) == [f"{key}={value}" for key, value in given.items()]
+
+
+def test_both_filters_are_one_where_all_tokens_are_of_high_entropy():
+    both = Conventions.of(selection=("entropy_on_policy", {"share": 1.0, "threshold": 0.25}))
+    one = Conventions.of(selection=("on_policy", {"threshold": 0.25}))
+    assert telling_differences(both, one) == ()
+    assert to_trl(both).lines == to_trl(one).lines
+    assert any("Selected tokens" in each.sentence for each in to_verl(both).cannot)
 
 
 @pytest.mark.parametrize(
