@@ -10,11 +10,12 @@ from grpo_core import DEFAULT_CONVENTIONS, Conventions, evaluate
 from grpo_core.answer_policies import softmax_policy
 from grpo_core.baselines import gradient_noise
 from grpo_core.length import length_weights
-from grpo_core.length_batches import length_scenario, with_lengths
+from grpo_core.length_batches import with_lengths
 from grpo_core.recipes import RECIPES, under_recipes
 from grpo_core.stop_worlds import hunch_world, length_world
 from grpo_core.stopping import CLOSED_FORMS, expected_update, pull
 from grpo_core.stopping_trials import expected_objective
+from tests.length_batches import length_scenario
 
 some = settings(max_examples=40)
 few = settings(max_examples=15)

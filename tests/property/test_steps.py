@@ -10,9 +10,6 @@ from grpo_core.step_credit import (
     credit_changes,
     gains_by_count,
     mass,
-    pool_of,
-    pool_with_halves,
-    pool_with_step,
 )
 from grpo_core.step_edits import (
     append_step,
@@ -22,6 +19,7 @@ from grpo_core.step_edits import (
     split_step,
     swap_steps,
 )
+from tests.step_pools import pool_of, pool_with_halves, pool_with_step
 
 OPTIONS = {"ddof": st.sampled_from([0, 1]), "eps": st.sampled_from([0.0, 1e-8, 1e-4, 1.0])}
 REWARD = st.integers(-20, 20).map(lambda whole: whole / 8)

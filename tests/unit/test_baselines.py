@@ -12,10 +12,10 @@ from grpo_core.answer_policies import (
     rate_policy,
     softmax_policy,
     token_policy,
-    token_value_noise,
 )
 from grpo_core.baseline_trials import sampled_noise, value_estimates
 from grpo_core.baselines import BASELINES, BaselineOptions, gradient_noise
+from tests.unit.token_values import token_value_noise
 
 # Four answers, the second and the fourth right: p = 0.4.
 FOUR = softmax_policy(np.log([[0.4, 0.3, 0.2, 0.1]]), [[0, 1, 0, 1]])

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from grpo_core import Texts, evaluate
 from grpo_core.gaming import credited, normalised_steps, present_steps, standing, try_edits
-from grpo_core.step_credit import pool_with_step
 from grpo_core.step_edits import EDITS
+from tests.step_pools import pool_with_step
 from tests.unit.stepped import stepped
 
 NAN = np.nan

@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from grpo_core import DEFAULT_CONVENTIONS, STAGES, Conventions, ScenarioError, evaluate
 from grpo_core.length import length_weights, weight_curves
-from grpo_core.length_batches import length_scenario, with_lengths
+from grpo_core.length_batches import with_lengths
 from grpo_core.recipes import RECIPES, batch_pull, under_recipes
 from grpo_core.stop_worlds import hunch_world, length_world
 from grpo_core.stopping import CLOSED_FORMS, expected_update, pull, slopes
 from grpo_core.stopping_trials import expected_objective, sampled_pull
 from grpo_core.trials import by_count, judge
+from tests.length_batches import length_scenario
 
 FOUR = length_scenario([[2, 4, 4, 10]], [[1, 0, 1, 0]], width=16)
 
@@ -425,10 +426,6 @@ def test_advantages_held_within_a_limit_are_judged_so():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: length_scenario([[2, -1]], [[1, 0]]), "lengths at prompt 0, completion 1 is -1"),
-        (lambda: length_scenario([[2, 1.5]], [[1, 0]]), "lengths at prompt 0, completion 1 is 1.5"),
-        (lambda: length_scenario([[2, 9]], [[1, 0]], width=8), "lengths at prompt 0, completion 1"),
-        (lambda: length_scenario([[2, 9]], [[1, np.inf]]), "rewards at prompt 0, completion 1 is"),
         (lambda: with_lengths(FOUR, [[1, 2]]), "lengths has shape (1, 2); expected (1, 4)"),
         (lambda: weight_curves(evaluate(FOUR), (0, 4)), "there is no completion 4 of prompt 0"),
         (lambda: weight_curves(evaluate(FOUR), (0, 0), [17]), "lengths at entry 0 is 17.0"),

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from grpo_core import ScenarioError, build_scenario, evaluate
 from grpo_core.breakdown import aggregations
-from grpo_core.length_batches import length_scenario
 from grpo_core.recipes import under_recipes
 from pages._ui import length_charts, length_corners, length_pull, length_words
 from pages._ui.examples import load_examples
@@ -22,6 +21,7 @@ from pages._ui.length_tables import (
     with_some_lengths,
 )
 from pages._ui.palette import PALETTES
+from tests.length_batches import length_scenario
 
 EXAMPLES = load_examples()
 LIGHT = PALETTES["light"]

@@ -6,8 +6,8 @@ import pytest
 from grpo_core import build_scenario, evaluate
 from grpo_core.findings.pull import ROWS as PULL
 from grpo_core.findings.size import ROWS as SIZE
-from grpo_core.length_batches import length_scenario
 from pages._ui.examples import load_examples
+from tests.length_batches import length_scenario
 
 (too_small, _), (length_pull,) = SIZE, PULL
 EXAMPLES = load_examples()

@@ -11,10 +11,8 @@ from grpo_core.step_credit import (
     gains_by_count,
     late_credit,
     mass,
-    pool_of,
-    pool_with_halves,
-    pool_with_step,
 )
+from tests.step_pools import pool_of, pool_with_halves, pool_with_step
 
 NAN = np.nan
 
