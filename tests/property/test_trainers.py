@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_core import evaluate
+from grpo_core.idle import without_idle
 from grpo_core.presets import differences
 from grpo_core.trainers import DIALECTS, Entry
 from grpo_core.trainers.alike import telling_differences
-from grpo_core.idle import without_idle
 from grpo_core.trainers.reading import read
 from grpo_core.trainers.writing import write
 from pages._ui.trainer_text import read_settings
