@@ -64,7 +64,7 @@ def ends_row(found, other=None):
     rows = []
     for label, read in _ENDS:
         now = _ends(read(found))
-        below = "" if other is None else f"{other.name}: {_ends(read(other))}"
+        below = "first → last quarter" if other is None else f"{other.name}: {_ends(read(other))}"
         if now:
             rows.append((label.format(task=readable(found.task, 30)), now, below))
     tied = f"{int(found.fit.tied.sum()):,} of {len(found.run.steps):,}"
